@@ -149,31 +149,32 @@ func (f *files) mayRead(pid, held int) error {
 		return &regular.KindError{Kind: known.Mode & unix.S_IFMT}
 	case known.Uid != f.options.User:
 		return fmt.Errorf("is a file of user %d, and the session is of user %d", known.Uid, f.options.User)
-	case served(pid, held):
-		return errors.New("is a file that another process serves (FUSE)")
 	}
-	return nil
+	return notServed(pid, held)
 }
 
 // mostMounts bounds what is read of the mounts that a process sees, bytes.
 const mostMounts = 1 << 20
 
-// served says whether a descriptor's file lies on a file system that a process serves, which
-// may never answer. A file on no mount that is known counts as one.
-func served(pid, fd int) bool {
+// notServed refuses a file that lies on a file system which a process serves: that may never
+// answer. A file on no mount that is known counts as one.
+func notServed(pid, fd int) error {
 	d, err := procid.ReadDescriptor(os.Getpid(), fd)
 	if err != nil {
-		return true
+		return fmt.Errorf("cannot be looked at: %w", err)
 	}
-	mounts, err := procid.ReadFile(pid, "mountinfo", mostMounts)
-	if err != nil {
-		return true
-	}
-	for line := range bytes.Lines(mounts) {
-		if bytes.HasPrefix(line, fmt.Appendf(nil, "%d ", d.Mount)) {
-			_, of, _ := bytes.Cut(line, []byte(" - "))
-			return bytes.HasPrefix(of, []byte("fuse"))
+	id := fmt.Appendf(nil, "%d ", d.Mount)
+	for _, of := range []int{pid, 1} { // what was opened before its container was made lies on a mount of the host
+		mounts, _ := procid.ReadFile(of, "mountinfo", mostMounts) // none that can be read is like none
+		for line := range bytes.Lines(mounts) {
+			if !bytes.HasPrefix(line, id) {
+				continue
+			}
+			if _, kind, _ := bytes.Cut(line, []byte(" - ")); bytes.HasPrefix(kind, []byte("fuse")) {
+				return errors.New("is a file that another process serves (FUSE)")
+			}
+			return nil
 		}
 	}
-	return true
+	return errors.New("lies on a mount that its process does not see")
 }

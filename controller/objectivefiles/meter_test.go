@@ -3,15 +3,21 @@
 package objectivefiles
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -22,9 +28,18 @@ func program(t *testing.T, set *member.Set, output *os.File) io.Writer {
 	t.Helper()
 	cmd := exec.Command("cat")
 	cmd.Stdout, cmd.Stderr = output, output
+	return start(t, set, cmd)
+}
+
+// start starts a program that ends with its input, and makes it a member of a set.
+func start(t *testing.T, set *member.Set, cmd *exec.Cmd) io.Writer {
+	t.Helper()
 	input, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSPC) {
+		t.Skip("user namespaces are forbidden here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -131,5 +146,44 @@ func TestRefused(t *testing.T) {
 				t.Errorf("it says %v, want %q", part, row.says)
 			}
 		})
+	}
+}
+
+// looking returns files that are looked for among the processes of a set, each time more is called.
+func looking(t *testing.T, set *member.Set, text string) *files {
+	t.Helper()
+	spec, err := objective.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &files{
+		options: Options{Members: set, User: uint32(os.Geteuid()), Foreign: func(int) error { return nil }},
+		spec:    spec, say: func(string) {}, looked: map[uint64]bool{},
+	}
+}
+
+// found closes what was found, and says how many files these were.
+func found(all []*os.File) int {
+	for _, file := range all {
+		file.Close()
+	}
+	return len(all)
+}
+
+// The output of a container is a file that was opened before the container was made.
+func TestOutputOfAContainer(t *testing.T) {
+	output, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	cmd := exec.Command("cat")
+	cmd.Stdout = output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS}
+	set := member.NewSet()
+	start(t, set, cmd)
+	f := looking(t, set, "output:x")
+	if n := found(f.more()); n != 1 {
+		t.Errorf("%d files, refused: %q", n, f.refused)
 	}
 }
