@@ -30,7 +30,8 @@ type follower struct {
 	*follow.File
 	pattern *regexp.Regexp
 	lines   follow.Splitter
-	buffer  []byte // of maxRead bytes; all followers of a source have the same
+	buffer  []byte    // of maxRead bytes; all followers of a source have the same
+	grew    time.Time // when it was seen to, or was found
 }
 
 // read returns the numbers in the lines that have been completed since the last call, 1 for each match
@@ -39,6 +40,9 @@ func (f *follower) read(since, now time.Time) (found []float64, at time.Time, er
 	news, err := f.Look()
 	if err != nil {
 		return nil, now, err
+	}
+	if news.Left > 0 {
+		f.grew = now
 	}
 	if news.Anew || news.Left > maxRead {
 		f.lines.Reset()

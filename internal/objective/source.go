@@ -52,8 +52,12 @@ type Source struct {
 	buffer []byte
 }
 
-// maxFiles bounds the files that are followed at a time.
-const maxFiles = 256
+const (
+	// maxFiles bounds the files that are followed at a time.
+	maxFiles = 256
+	// restsAfter is after how long without growth a file leaves its place to another one.
+	restsAfter = 10 * time.Second
+)
 
 // New returns a source for an Output or File of which all that is read comes by the sink's
 // More.
@@ -114,19 +118,34 @@ func (s *Source) add(file *os.File) error {
 		f.Close()
 		return nil
 	}
-	if len(s.files) >= maxFiles {
-		f.Close()
-		return fmt.Errorf("there are more than %d files: the first ones are read", maxFiles)
+	if len(s.files) < maxFiles {
+		s.follow(f)
+		return nil
 	}
-	s.follow(f)
-	return nil
+	if s.drop() {
+		s.follow(f)
+	} else {
+		f.Close()
+	}
+	return fmt.Errorf("there are more than %d files: not all are read at a time", maxFiles)
+}
+
+// drop drops the file that grew longest ago, if it rests: most likely its writer has ended.
+func (s *Source) drop() bool {
+	oldest := slices.MinFunc(s.files, func(a, b *follower) int { return a.grew.Compare(b.grew) })
+	if time.Since(oldest.grew) < restsAfter {
+		return false
+	}
+	oldest.Close()
+	s.files = slices.DeleteFunc(s.files, func(f *follower) bool { return f == oldest })
+	return true
 }
 
 func (s *Source) follow(f *follow.File) {
 	if s.buffer == nil {
 		s.buffer = make([]byte, maxRead)
 	}
-	s.files = append(s.files, &follower{File: f, pattern: s.spec.Pattern, lines: follow.Splitter{Most: maxLine}, buffer: s.buffer})
+	s.files = append(s.files, &follower{File: f, pattern: s.spec.Pattern, lines: follow.Splitter{Most: maxLine}, buffer: s.buffer, grew: time.Now()})
 }
 
 // openFile opens the named file, if it is there already: what stands in it is not of this run.

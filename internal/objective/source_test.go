@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -68,6 +70,40 @@ func TestOutputIsRead(t *testing.T) {
 	mustAppend(t, path, "speed 7\n")
 	if got := patience.Receive(t, "a value", m.values); got != 7 {
 		t.Errorf("%v, want 7", got)
+	}
+}
+
+// A file that rests leaves its place to another one, and one that grows does not.
+func TestManyFiles(t *testing.T) { synctest.Test(t, testManyFiles) }
+
+func testManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := New(mustParse(t, "output:x"))
+	defer s.Close()
+	add := func(n int) {
+		t.Helper()
+		file, err := os.Create(filepath.Join(dir, strconv.Itoa(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.add(file); (err != nil) != (n >= maxFiles) {
+			t.Errorf("file %d: %v", n, err)
+		}
+	}
+	add(0)
+	add(1)
+	time.Sleep(restsAfter - time.Second)
+	for n := range maxFiles - 1 {
+		add(n + 2)
+	}
+	all := slices.Clone(s.files)
+	time.Sleep(time.Second)
+	mustAppend(t, filepath.Join(dir, "0"), "more\n")
+	s.look(time.Time{}, time.Now(), Sink{})
+	add(maxFiles)
+	add(maxFiles + 1)
+	if len(s.files) != maxFiles || s.files[0] != all[0] || slices.Contains(s.files, all[1]) || !slices.Equal(s.files[1:maxFiles-1], all[2:]) {
+		t.Errorf("%d files are followed; want all but the second, and one more", len(s.files))
 	}
 }
 
