@@ -78,6 +78,7 @@ func (f *fold) section() *Section {
 		}
 		slices.Sort(sorted)
 		chart := Chart{Distribution: archive.Describe(field.name, sorted, 0.05, 0.25, 0.5, 0.75, 0.95), Title: field.title, Over: timeLine(samples), Asked: f.asked[i]}
+		chart.From, chart.To = samples[len(samples)-1].end, samples[0].end
 		s.Charts = append(s.Charts, chart)
 		if field.outliers {
 			s.Outliers = append(s.Outliers, outliers(chart, samples)...)
@@ -97,9 +98,13 @@ func timeLine(samples []sample) (points []Point) {
 	for part := range slices.Chunk(in, step) {
 		least := slices.MinFunc(part, func(a, b sample) int { return cmp.Compare(a.value, b.value) })
 		most := slices.MaxFunc(part, func(a, b sample) int { return cmp.Compare(a.value, b.value) })
-		points = append(points, Point{most.end, most.value, most.failed})
-		if least.id != most.id {
-			points = append(points, Point{least.end, least.value, least.failed})
+		first, second := least, most
+		if most.end.Before(least.end) {
+			first, second = most, least
+		}
+		points = append(points, Point{first.end, first.value, first.failed})
+		if first.id != second.id {
+			points = append(points, Point{second.end, second.value, second.failed})
 		}
 	}
 	return points

@@ -93,7 +93,7 @@ func drawLine(c Chart) *timePicture {
 	if len(c.Over) < 2 {
 		return nil
 	}
-	p := &timePicture{From: c.Over[0].End, To: c.Over[len(c.Over)-1].End, Top: max(c.Most, 1e-9)}
+	p := &timePicture{From: c.From, To: c.To, Top: max(c.Most, 1e-9)}
 	if c.Asked > 0 && c.Asked < 4*c.Most {
 		p.Asked, p.Top = c.Asked, max(p.Top, c.Asked)
 	}

@@ -63,9 +63,10 @@ func (u Use) Share() float64 { return u.Used / u.Asked }
 // Chart is a field of a category's tasks.
 type Chart struct {
 	archive.Distribution
-	Title string
-	Over  []Point
-	Asked float64 // what was asked for last; 0: not known, or the field is not asked for
+	Title    string
+	Over     []Point
+	From, To time.Time // when the first task and the last one ended
+	Asked    float64   // what was asked for last; 0: not known, or the field is not asked for
 }
 
 // Point is a task on a time line.

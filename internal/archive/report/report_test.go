@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,27 +112,29 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// No peak is hidden in a time line, however many tasks there are.
+// No peak is hidden in a time line, however many tasks there are, and none is beside the picture.
 func TestTimeLine(t *testing.T) {
 	for _, tasks := range []int{1, 2, 100, maxPoints, maxPoints + 1, 10_000} {
 		var samples []sample
 		for n := range tasks {
-			samples = append(samples, sample{id: fmt.Sprint(n), end: epoch.Add(-time.Duration(n) * time.Second), value: 1})
+			samples = append(samples, sample{id: fmt.Sprint(n), end: epoch.Add(-time.Duration(n) * time.Second), value: float64(n * n % 7)})
 		}
 		samples[tasks/2].value = 100
-		points := timeLine(samples)
+		f := newFold(archive.Category{})
+		f.values[0] = samples
+		chart := f.section().Charts[0]
+		points := chart.Over
 		if len(points) > maxPoints || len(points) == 0 {
 			t.Errorf("%d points of %d tasks", len(points), tasks)
 		}
-		peak := false
-		for i, p := range points {
-			peak = peak || p.Value == 100
-			if i > 1 && p.End.Before(points[i-2].End) {
-				t.Errorf("%d tasks: points are out of order", tasks)
-			}
-		}
-		if !peak {
+		if !slices.ContainsFunc(points, func(p Point) bool { return p.Value == 100 }) {
 			t.Errorf("the peak of %d tasks is not there", tasks)
+		}
+		if !slices.IsSortedFunc(points, func(a, b Point) int { return a.End.Compare(b.End) }) {
+			t.Errorf("%d tasks: points are out of order", tasks)
+		}
+		if line := drawLine(chart); line != nil && (!line.From.Equal(samples[tasks-1].end) || !line.To.Equal(epoch)) {
+			t.Errorf("%d tasks: the picture is from %v to %v", tasks, line.From, line.To)
 		}
 	}
 }
