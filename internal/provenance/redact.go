@@ -15,7 +15,7 @@ var (
 	secretNames = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY", "AUTH", "COOKIE", "SIGNATURE"}
 	secretEnds  = []string{"PASS", "_PWD", "_PW", "_PAT", "_SAS", "_DSN"}
 	tokens      = regexp.MustCompile(`-----BEGIN|\b(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk-|hf_)[A-Za-z0-9_-]{10}|\b(AKIA|ASIA)[A-Z0-9]{12}|\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.`)
-	passwords   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:)[^/\s@]*@`)
+	passwords   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:]*:)[^/\s]*@`)
 )
 
 // redact returns the environment, NAME=VALUE each, without what may be a secret, and
