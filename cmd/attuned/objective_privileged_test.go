@@ -31,7 +31,7 @@ func TestOwnersObjective(t *testing.T) {
 		"a file by its name":  {"file:out.log:^step", nobody, ""},
 		"a point":             {"point:libc.so.6:write", nobody, ""},
 		"a file of root's":    {"output:^step", 0, "is a file of user 0"},
-		"a file that is none": {"file:/etc/shadow:.", nobody, "no process has /etc/shadow open"},
+		"a file that is none": {"file:/etc/shadow:.", nobody, "no process was found that has /etc/shadow open"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// mostLooked bounds the processes that are looked at in a second, and mostOpen the
-	// descriptors of one.
-	mostLooked, mostOpen = 64, 256
+	// mostLooked bounds the processes that are looked at in a second, mostOpen the descriptors
+	// of one, and mostLinks those of all.
+	mostLooked, mostOpen, mostLinks = 64, 4096, 16384
 	// vainLooks is after how many looks without a file it is said that there is none.
 	vainLooks = 3
 )
@@ -37,6 +37,7 @@ type files struct {
 	say     func(text string)
 	looked  map[uint64]bool // processes whose output is known, by handle
 	next    int             // in the list of processes
+	links   int             // descriptors that were looked at in this second
 	found   bool
 	vain    int      // looks
 	refused []string // why files are not read, each reason once
@@ -45,7 +46,8 @@ type files struct {
 // more returns files that were not there at the last look, and perhaps others again.
 func (f *files) more() (all []*os.File) {
 	members := f.options.Members.List()
-	for range min(mostLooked, len(members)) {
+	f.links = 0
+	for n := 0; n < min(mostLooked, len(members)) && f.links < mostLinks; n++ {
 		f.next = (f.next + 1) % len(members)
 		all = append(all, f.of(members[f.next])...)
 	}
@@ -66,7 +68,7 @@ func (f *files) nothing() string {
 		if len(f.refused) > 0 {
 			why = ": it " + strings.Join(f.refused, ", ")
 		}
-		return fmt.Sprintf("no process has %s open%s; it is looked for among the files that processes keep open", f.spec.Path, why)
+		return fmt.Sprintf("no process was found that has %s open%s; it is looked for among the files that processes keep open", f.spec.Path, why)
 	}
 	return fmt.Sprintf("the output %s: %s; measure with file: or point:", strings.Join(f.refused, ", "), objective.OnlyFiles)
 }
@@ -109,6 +111,9 @@ func (f *files) descriptors(m *member.Member) (numbers []string) {
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(mostOpen) // those that there are
+	if f.links += len(names); len(names) == mostOpen {
+		f.refuse(fmt.Sprintf("may be beyond the first %d files that a process has open", mostOpen))
+	}
 	for _, name := range names {
 		if target, err := os.Readlink(filepath.Join(dir.Name(), name)); err == nil && f.means(target) {
 			numbers = append(numbers, name)

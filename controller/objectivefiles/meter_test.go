@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,8 +131,8 @@ func TestRefused(t *testing.T) {
 	}{
 		"a pipe":          {"output:x", write, nil, "is a pipe"},
 		"somebody else's": {"output:x", file, func(o *Options) { o.User++ }, "is a file of user"},
-		"one left alone":  {"file:log:x", file, func(o *Options) { o.Foreign = func(int) error { return os.ErrPermission } }, "no process has log open"},
-		"no such file":    {"file:other:x", file, nil, "no process has other open"},
+		"one left alone":  {"file:log:x", file, func(o *Options) { o.Foreign = func(int) error { return os.ErrPermission } }, "no process was found that has log open"},
+		"no such file":    {"file:other:x", file, nil, "no process was found that has other open"},
 		"a command":       {"command:id", file, nil, "nodes do not measure command:"},
 		"nonsense":        {"output:(", file, nil, "missing closing"},
 	}
@@ -185,5 +186,31 @@ func TestOutputOfAContainer(t *testing.T) {
 	f := looking(t, set, "output:x")
 	if n := found(f.more()); n != 1 {
 		t.Errorf("%d files, refused: %q", n, f.refused)
+	}
+}
+
+// A file is found among many that a process has open, and where there may be more, that is said.
+func TestManyDescriptors(t *testing.T) {
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	other, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	cmd := exec.Command("cat")
+	cmd.ExtraFiles = append(slices.Repeat([]*os.File{other}, mostOpen-4), log) // beside the first three
+	set := member.NewSet()
+	start(t, set, cmd)
+	f := looking(t, set, "file:log:x")
+	if n := found(f.more()); n != 1 {
+		t.Errorf("%d files", n)
+	}
+	f = looking(t, set, "file:another:x")
+	if n, says := found(f.more()), f.nothing(); n != 0 || !strings.Contains(says, "beyond") {
+		t.Errorf("%d files; it says %q", n, says)
 	}
 }
