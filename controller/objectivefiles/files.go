@@ -35,7 +35,7 @@ type files struct {
 	options Options
 	spec    objective.Spec
 	say     func(text string)
-	looked  map[uint64]bool // processes whose output is known, by handle
+	looked  map[uint64]bool // processes all of whose output is read, by handle
 	next    int             // in the list of processes
 	links   int             // descriptors that were looked at in this second
 	found   bool
@@ -78,13 +78,17 @@ func (f *files) of(m *member.Member) (all []*os.File) {
 	if f.looked[m.Handle()] || m.OutOfReach() != nil || f.options.Foreign(m.PID()) != nil {
 		return nil
 	}
-	for _, number := range f.descriptors(m) {
+	numbers := f.descriptors(m)
+	for _, number := range numbers {
 		file, err := f.open(m.PID(), number)
 		if err != nil {
 			f.refuse(err.Error())
 			continue
 		}
 		all = append(all, file)
+	}
+	if f.spec.Kind == objective.Output && len(all) == len(numbers) { // else it may be redirected yet
+		f.looked[m.Handle()] = true
 	}
 	return all
 }
@@ -98,11 +102,10 @@ func (f *files) refuse(why string) {
 	}
 }
 
-// descriptors are those of a process that are looked at: its output, once, or what is open at
+// descriptors are those of a process that are looked at: its output, or what is open at
 // the path.
 func (f *files) descriptors(m *member.Member) (numbers []string) {
 	if f.spec.Kind == objective.Output {
-		f.looked[m.Handle()] = true
 		return []string{"1", "2"}
 	}
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", m.PID()))

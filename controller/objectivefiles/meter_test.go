@@ -214,3 +214,20 @@ func TestManyDescriptors(t *testing.T) {
 		t.Errorf("%d files; it says %q", n, says)
 	}
 }
+
+// A program may redirect its output at any time.
+func TestRedirectedLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	cmd := exec.Command("sh", "-c", "read go; exec >"+path+" 2>&1; read end")
+	set := member.NewSet()
+	input := start(t, set, cmd)
+	f := looking(t, set, "output:x")
+	if n := found(f.more()); n != 0 {
+		t.Errorf("%d files before", n)
+	}
+	fmt.Fprintln(input)
+	patience.Until(t, "its output", func() bool { return found(f.more()) == 2 })
+	if n := found(f.more()); n != 0 {
+		t.Errorf("%d files again", n)
+	}
+}
