@@ -4,6 +4,7 @@ package objectivefiles
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,7 +76,11 @@ func (f *files) nothing() string {
 
 // of returns the files of a process.
 func (f *files) of(m *member.Member) (all []*os.File) {
-	if f.looked[m.Handle()] || m.OutOfReach() != nil || f.options.Foreign(m.PID()) != nil {
+	if f.looked[m.Handle()] {
+		return nil
+	}
+	if err := cmp.Or(m.OutOfReach(), f.options.Foreign(m.PID())); err != nil {
+		f.refuse("cannot be looked at in a process that is left alone: " + err.Error())
 		return nil
 	}
 	numbers := f.descriptors(m)

@@ -123,6 +123,7 @@ func TestRefused(t *testing.T) {
 		write.Close()
 		file.Close()
 	})
+	alone := func(o *Options) { o.Foreign = func(int) error { return os.ErrPermission } }
 	rows := map[string]struct {
 		text   string
 		output *os.File
@@ -131,7 +132,8 @@ func TestRefused(t *testing.T) {
 	}{
 		"a pipe":          {"output:x", write, nil, "is a pipe"},
 		"somebody else's": {"output:x", file, func(o *Options) { o.User++ }, "is a file of user"},
-		"one left alone":  {"file:log:x", file, func(o *Options) { o.Foreign = func(int) error { return os.ErrPermission } }, "no process was found that has log open"},
+		"one left alone":  {"file:log:x", file, alone, "no process was found that has log open: it cannot be looked at in a process that is left alone: permission denied;"},
+		"its output":      {"output:x", file, alone, "the output cannot be looked at in a process that is left alone: permission denied:"},
 		"no such file":    {"file:other:x", file, nil, "no process was found that has other open"},
 		"a command":       {"command:id", file, nil, "nodes do not measure command:"},
 		"nonsense":        {"output:(", file, nil, "missing closing"},
