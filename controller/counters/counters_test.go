@@ -129,7 +129,7 @@ func TestThreads(t *testing.T) {
 	m := measured(t, target.PID)
 	first, ok := m.read()
 	if !ok {
-		return
+		t.Skip("nothing can be counted here: ", first.Error)
 	}
 	if first.Total != 1 || first.Items[0].TID != target.PID || first.Items[0].StartTicks == 0 {
 		t.Fatalf("the first reading: %+v", first)
@@ -199,8 +199,8 @@ func TestLettingGo(t *testing.T) {
 // Threads beyond the bound are not counted, which is told.
 func TestManyThreads(t *testing.T) {
 	m := measured(t, os.Getpid())
-	if _, ok := m.read(); !ok {
-		return
+	if rows, ok := m.read(); !ok {
+		t.Skip("nothing can be counted here: ", rows.Error)
 	}
 	p := m.counters.processes[3]
 	have := len(p.threads)

@@ -4,7 +4,6 @@ package asuser
 
 import (
 	"os/exec"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,9 +24,6 @@ func InContainer(t testing.TB, test string) {
 			t.Error(err)
 			return
 		}
-		out, err := exec.Command("/proc/self/exe", "-test.run=^"+test+"$", "-test.v").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: "+test+" ") {
-			t.Errorf("%v: %s", err, out)
-		}
+		RunTests(t, exec.Command("/proc/self/exe"), test)
 	}, rights)
 }
