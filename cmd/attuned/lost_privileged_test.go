@@ -157,10 +157,7 @@ func TestRightsOfASession(t *testing.T) {
 	daemon := s.attuned()
 	w := mustTune(t, s, a, "one")
 	pid := mustHolder(t, daemon.Process.Pid, w.target.PID)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := files.Read(t, fmt.Sprintf("/proc/%d/status", pid))
 	own := files.Read(t, fmt.Sprintf("/proc/%d/status", daemon.Process.Pid))
 	_, text, _ := strings.Cut(string(own), "CapPrm:\t")
 	all, err := strconv.ParseUint(text[:16], 16, 64)

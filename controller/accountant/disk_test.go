@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/footprint"
 	"github.com/attune-hpc/attune/internal/readers"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -148,9 +149,7 @@ func TestEndWithinAWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer walking.Close()
-	if err := os.WriteFile(end, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, end, "", 0)
 	record := a.End(t.Context(), []string{"cat"}, child.Wait())
 	if err := a.Close(); err != nil {
 		t.Error(err)

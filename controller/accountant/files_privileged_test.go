@@ -8,13 +8,13 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/regular"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -44,10 +44,7 @@ func TestFilesTruth(t *testing.T) {
 		if unnamed != 12345 {
 			t.Errorf("%d bytes were written to the file without a name, want 12345", unnamed)
 		}
-		text, err := os.ReadFile(said)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := files.Read(t, said)
 		compareFiles(t, a, byPath, text)
 		if f := byPath[program]; f.Executions == nil || *f.Executions != 1 {
 			t.Errorf("the program: %+v", f)

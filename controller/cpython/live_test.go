@@ -5,7 +5,6 @@ package cpython
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -92,10 +91,7 @@ func TestInterpreters(t *testing.T) {
 
 // A program that is no interpreter has no collector, whatever it is called.
 func TestNoInterpreter(t *testing.T) {
-	content, err := os.ReadFile("/bin/cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, "/bin/cat")
 	file := filepath.Join(t.TempDir(), "python3")
 	files.Write(t, file, content, 0o700)
 	cmd := exec.Command(file)

@@ -9,12 +9,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
-	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -54,10 +54,7 @@ func TestChecksumShares(t *testing.T) {
 // for which there was no room are looked at again.
 func TestChecksumOfManyProcesses(t *testing.T) {
 	path := mustProgram(t, "attune-t-many")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, path)
 	file, err := procid.FileOf(path)
 	if err != nil {
 		t.Fatal(err)

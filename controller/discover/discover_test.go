@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -212,10 +211,7 @@ func TestChecksum(t *testing.T) {
 func TestChecksumBehindAWrapper(t *testing.T) {
 	const name = "attune-t-wrapped"
 	path := mustProgram(t, name)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, path)
 	sum := sha256.Sum256(data)
 	summed := site("summed", name)
 	summed.Sha256 = hex.EncodeToString(sum[:])

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -40,10 +41,7 @@ func TestLimitOnThreads(t *testing.T) {
 
 func virtualBytes(t *testing.T, pid int) uint64 {
 	t.Helper()
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, fmt.Sprintf("/proc/%d/statm", pid))
 	pages, err := strconv.ParseUint(strings.Fields(string(content))[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,7 @@ import (
 
 func mustRead(t testing.TB, name string) []byte {
 	t.Helper()
-	data := files.Read(t, filepath.Join("testdata", "status", name))
-	return data
+	return files.Read(t, filepath.Join("testdata", "status", name))
 }
 
 func TestParseStatus(t *testing.T) {

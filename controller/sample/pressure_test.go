@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
@@ -61,9 +62,7 @@ func groups(t *testing.T, dir, suffix string, some int) {
 	}
 	for _, kind := range []string{"cpu", "memory", "io"} {
 		text := fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", some, some/2)
-		if err := os.WriteFile(filepath.Join(dir, kind+suffix), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, kind+suffix), text, 0o644)
 	}
 }
 

@@ -194,10 +194,7 @@ func mustFIFO(t *testing.T) string {
 // killForeign ends the process whose pid the script has written to a file.
 func killForeign(t *testing.T, path string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, path)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/sqlfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // epoch is when the tasks of these tests begin.
@@ -93,16 +94,13 @@ func TestDamage(t *testing.T) {
 		damage func(t *testing.T, path string)
 		want   error
 	}{
-		{"no database", func(t *testing.T, path string) { mustWrite(t, path, strings.Repeat("not a database ", 1000)) }, ErrBroken},
+		{"no database", func(t *testing.T, path string) { files.Write(t, path, strings.Repeat("not a database ", 1000), 0o600) }, ErrBroken},
 		{"pages overwritten", func(t *testing.T, path string) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := files.Read(t, path)
 			for i := 4096; i < len(text); i++ {
 				text[i] = 0xa5
 			}
-			mustWrite(t, path, string(text))
+			files.Write(t, path, text, 0o600)
 		}, ErrBroken},
 		{"a newer layout", func(t *testing.T, path string) {
 			s, err := open(t.Context(), path, options{wait: time.Second, limit: maxBytes, migrations: append(migrations[:len(migrations):len(migrations)], "CREATE TABLE later (x TEXT)")})
@@ -125,10 +123,7 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.damage(t, path)
-			before, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := files.Read(t, path)
 			s, err = Open(t.Context(), path)
 			if err == nil {
 				_, err = s.Add(t.Context(), newTask("a", 2))
@@ -141,13 +136,6 @@ func TestDamage(t *testing.T) {
 				t.Errorf("the file was changed (%v)", err)
 			}
 		})
-	}
-}
-
-func mustWrite(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -22,10 +22,7 @@ import (
 )
 
 func TestParseMaps(t *testing.T) {
-	data, err := os.ReadFile("testdata/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, "testdata/maps")
 	got, err := objfile.ParseMaps(data)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package procid_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,10 +45,7 @@ func TestParseStat(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.fixture, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("testdata", "stat", test.fixture))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := files.Read(t, filepath.Join("testdata", "stat", test.fixture))
 			got, err := procid.ParseStat(data)
 			if err != nil {
 				t.Fatal(err)

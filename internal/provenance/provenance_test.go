@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestRedact(t *testing.T) {
@@ -60,10 +61,7 @@ func TestRedact(t *testing.T) {
 
 // TestRulesAreDocumented: the reference page has each rule by which values are left out.
 func TestRulesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/account.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := files.Read(t, "../../docs/reference/account.md")
 	text := strings.Join(strings.Fields(string(page)), " ")
 	for _, rule := range []string{
 		"The whole value, if the name contains " + strings.Join(secretNames, ", ") + ", in letters of any case, or ends in " + strings.Join(secretEnds, ", ") + ".",
@@ -80,18 +78,18 @@ func TestRulesAreDocumented(t *testing.T) {
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	mustWrite(t, path("same"), "abc")
-	mustWrite(t, path("written"), "abc")
-	mustWrite(t, path("replaced"), "abc")
+	files.Write(t, path("same"), "abc", 0o600)
+	files.Write(t, path("written"), "abc", 0o600)
+	files.Write(t, path("replaced"), "abc", 0o600)
 	r := Begin(Options{Inputs: []string{path("same"), path("written"), path("replaced"), dir, path("none")}, Outputs: []string{path("out"), path("not made")}})
 	r.Started(os.Getpid(), path("same"))
-	mustWrite(t, path("written"), "abcd")
-	mustWrite(t, path("new"), "abc")
+	files.Write(t, path("written"), "abcd", 0o600)
+	files.Write(t, path("new"), "abc", 0o600)
 	if err := os.Rename(path("new"), path("replaced")); err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, path("out"), "")
-	mustWrite(t, path("seen"), "abc")
+	files.Write(t, path("out"), "", 0o600)
+	files.Write(t, path("seen"), "abc", 0o600)
 	p := r.End(t.Context(), []account.File{
 		{Path: path("seen"), Read: new(uint64(3)), Inodes: []uint64{inodeOf(t, path("seen"))}}, {Path: path("out"), Written: new(uint64(1))}, {Path: path("same"), Read: new(uint64(3))},
 		{Path: path("removed"), Written: new(uint64(3))}, {Path: "/etc/passwd", Read: new(uint64(3))}, {Path: path("opened"), Read: new(uint64(0))},
@@ -144,14 +142,14 @@ func TestReplacedOutputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := func(name string) string { return filepath.Join(dir, name) }
-	mustWrite(t, path("secret"), "secret")
-	var files []account.File
+	files.Write(t, path("secret"), "secret", 0o600)
+	var written []account.File
 	for _, name := range []string{"link", "below/secret", "moved", "pipe", "holes"} {
 		if err := os.MkdirAll(filepath.Dir(path(name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		mustWrite(t, path(name), "abc")
-		files = append(files, account.File{Path: path(name), Written: new(uint64(3)), Inodes: []uint64{inodeOf(t, path(name))}})
+		files.Write(t, path(name), "abc", 0o600)
+		written = append(written, account.File{Path: path(name), Written: new(uint64(3)), Inodes: []uint64{inodeOf(t, path(name))}})
 	}
 	r := Begin(Options{})
 	for _, name := range []string{"link", "below", "pipe"} {
@@ -167,7 +165,7 @@ func TestReplacedOutputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p := r.End(t.Context(), files); len(p.Outputs) > 0 {
+	if p := r.End(t.Context(), written); len(p.Outputs) > 0 {
 		t.Errorf("%+v", p.Outputs)
 	}
 }
@@ -183,11 +181,11 @@ func TestDirectoryByLink(t *testing.T) {
 	if err := errors.Join(os.Mkdir(home, 0o700), os.Symlink("gpfs", link), os.Symlink("data", filepath.Join(home, "in"))); err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, filepath.Join(home, "data"), "abc")
+	files.Write(t, filepath.Join(home, "data"), "abc", 0o600)
 	t.Chdir(link)
 	t.Setenv("PWD", link)
 	r := Begin(Options{Inputs: []string{"in"}, Outputs: []string{"out"}})
-	mustWrite(t, "out", "abc")
+	files.Write(t, "out", "abc", 0o600)
 	data, out := filepath.Join(home, "data"), filepath.Join(home, "out")
 	p := r.End(t.Context(), []account.File{
 		{Path: data, Read: new(uint64(3)), Inodes: []uint64{inodeOf(t, data)}}, {Path: out, Written: new(uint64(3)), Inodes: []uint64{inodeOf(t, out)}},
@@ -204,7 +202,7 @@ func TestDirectoryByLink(t *testing.T) {
 // TestNobodyWaitsForChecksums: they end with their context.
 func TestNobodyWaitsForChecksums(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	mustWrite(t, path, "abc")
+	files.Write(t, path, "abc", 0o600)
 	r := Begin(Options{Inputs: []string{path}})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -215,7 +213,7 @@ func TestNobodyWaitsForChecksums(t *testing.T) {
 
 func TestJobs(t *testing.T) {
 	ad := filepath.Join(t.TempDir(), "job.ad")
-	mustWrite(t, ad, "ClusterId = 17\nProcId = 3\nOther = \"x\"\n")
+	files.Write(t, ad, "ClusterId = 17\nProcId = 3\nOther = \"x\"\n", 0o600)
 	got := jobs([]string{"SLURM_JOB_ID=5", "SLURM_JOB_NAME=x", "JOB_ID=", "_CONDOR_JOB_AD=" + ad})
 	if diff := cmp.Diff(map[string]string{"SLURM_JOB_ID": "5", "CONDOR_JOBID": "17.3"}, got); diff != "" {
 		t.Error(diff)
@@ -239,7 +237,7 @@ func TestStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out")
-			mustWrite(t, path, "old ")
+			files.Write(t, path, "old ", 0o600)
 			file, err := os.OpenFile(path, os.O_WRONLY|tt.flags, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -268,12 +266,5 @@ func TestStream(t *testing.T) {
 	defer writer.Close()
 	if got := openStream(int(writer.Fd()), false).end(8); !strings.Contains(got.Missing, "no file") {
 		t.Errorf("pipe: %+v", got)
-	}
-}
-
-func mustWrite(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

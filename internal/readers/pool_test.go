@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/lockedtext"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -123,10 +124,7 @@ func TestOperations(t *testing.T) {
 // started by root it is nobody, and only root can look into it.
 func TestRights(t *testing.T) {
 	pool, _ := mustPool(t, Options{Patience: patience.Limit})
-	own, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := files.Read(t, "/proc/self/status")
 	_, text, _ := strings.Cut(string(own), "CapPrm:\t")
 	all, err := strconv.ParseUint(text[:16], 16, 64)
 	if err != nil {

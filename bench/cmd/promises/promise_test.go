@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -44,10 +43,7 @@ func TestParse(t *testing.T) {
 // Every promise of this repository has a command that can be run.
 func TestPromisesOfTheReadme(t *testing.T) {
 	const root = "../../.."
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, filepath.Join(root, "README.md"))
 	promises, err := parse(string(text))
 	if err != nil {
 		t.Fatal(err)

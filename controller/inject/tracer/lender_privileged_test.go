@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -27,10 +28,7 @@ const lentTold = -1 - lentPriority
 // priorityOf is the 18th field of a thread's stat.
 func priorityOf(t *testing.T, tid int) int {
 	t.Helper()
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", tid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, fmt.Sprintf("/proc/%d/stat", tid))
 	_, after, _ := bytes.Cut(content, []byte(") "))
 	priority, err := strconv.Atoi(string(bytes.Fields(after)[15]))
 	if err != nil {

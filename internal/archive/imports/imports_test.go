@@ -14,16 +14,14 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 var changed = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func mustFile(t testing.TB, name string) File {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, filepath.Join("testdata", name))
 	return File{Name: name, Text: text, Changed: changed, Local: time.FixedZone("", 7200)}
 }
 

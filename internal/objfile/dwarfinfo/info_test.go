@@ -5,7 +5,6 @@ package dwarfinfo_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -262,10 +261,7 @@ func TestSplit(t *testing.T) {
 // FuzzInfo breaks the debug sections of a real file.
 func FuzzInfo(f *testing.F) {
 	path := mustBuild(f, "-gdwarf-5")
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	whole := files.Read(f, path)
 	built, _ := mustInfo(f, path)
 	found, err := built.Lookup("all", objfile.LookupOptions{})
 	if err != nil {

@@ -21,10 +21,7 @@ import (
 func mustBuild(t testing.TB, flags ...string) *objfile.File {
 	t.Helper()
 	dir := t.TempDir()
-	source, err := os.ReadFile("testdata/program.go.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := files.Read(t, "testdata/program.go.txt")
 	files.Write(t, filepath.Join(dir, "main.go"), source, 0o600)
 	binary := filepath.Join(dir, "program")
 	cmd := exec.Command("go", append(append([]string{"build", "-o", binary}, flags...), filepath.Join(dir, "main.go"))...)

@@ -5,7 +5,6 @@ package usdt_test
 import (
 	"debug/elf"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -163,10 +162,7 @@ func FuzzParseArguments(f *testing.F) {
 // FuzzNotes breaks the notes of a real file.
 func FuzzNotes(f *testing.F) {
 	built := mustBuild(f)
-	whole, err := os.ReadFile(built.Name())
-	if err != nil {
-		f.Fatal(err)
-	}
+	whole := files.Read(f, built.Name())
 	notes, err := built.Section(".note.stapsdt", 1<<20)
 	if err != nil {
 		f.Fatal(err)

@@ -56,10 +56,7 @@ func TestSlurm(t *testing.T) {
 }
 
 func TestUserOfTheMachineIsAnother(t *testing.T) {
-	users, err := os.ReadFile("/etc/passwd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	users := files.Read(t, "/etc/passwd")
 	passwd := filepath.Join(t.TempDir(), "passwd")
 	files.Write(t, passwd, append([]byte("alice:x:999:999::/nowhere:/bin/sh\n"), users...), 0o644)
 	out, err := exec.CommandContext(patience.Context(t), "unshare", "--mount", "sh", "-c",
