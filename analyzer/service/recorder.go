@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -38,11 +40,14 @@ type recorder struct {
 	sending *attunev1.SessionRecord // the registry may have it or not
 	failing bool                    // it has been said that the registry does not take them
 	told    uint64                  // how many dropped ones the log has told of
+
+	large map[string]bool // sessions of which the log has told that their records are too large; of flush
 }
 
 func newRecorder(send func(context.Context, *attunev1.SessionRecord) error, log *slog.Logger) *recorder {
 	return &recorder{
 		send: send, log: log, order: queue.New[string](maxRecords), pending: make(map[string]*attunev1.SessionRecord),
+		large: make(map[string]bool),
 	}
 }
 
@@ -116,7 +121,7 @@ func (r *recorder) flush(ctx context.Context) bool {
 func (r *recorder) sendOne(ctx context.Context, record *attunev1.SessionRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	err := r.send(ctx, record)
+	err := r.sendFitting(ctx, record)
 	r.mu.Lock()
 	r.sending = nil
 	if err != nil {
@@ -134,6 +139,48 @@ func (r *recorder) sendOne(ctx context.Context, record *attunev1.SessionRecord) 
 		r.log.Info("registry takes records of sessions again", "dropped", dropped)
 	}
 	return err
+}
+
+// sendFitting sends a record, of one that is too large as many of the kept changes as fit. What
+// is too large without any is given up: others wait behind it.
+func (r *recorder) sendFitting(ctx context.Context, record *attunev1.SessionRecord) error {
+	id := record.GetId()
+	err := r.send(ctx, record)
+	large, ok := errors.AsType[*registry.TooLargeError](err)
+	if !ok {
+		if err == nil {
+			delete(r.large, id)
+		}
+		return err
+	}
+	part := withoutChanges(record, large.Bytes-large.Most)
+	err = r.send(ctx, part)
+	_, never := errors.AsType[*registry.TooLargeError](err)
+	switch {
+	case err != nil && !never:
+		return err
+	case r.large[id]: // it has been said
+	case never:
+		r.log.Warn("registry does not take the record of a session at all", "session", id, "error", err)
+	default:
+		r.log.Warn("registry does not take all of a session's record: changes that are left out are undone if another Analyzer takes the session over",
+			"session", id, "left_out", len(record.GetKeptChanges())-len(part.GetKeptChanges()), "error", large)
+	}
+	r.large[id] = true
+	if record.GetEndedUnixNano() != 0 {
+		delete(r.large, id)
+	}
+	return nil
+}
+
+// withoutChanges returns a copy of a record that lacks as many bytes, or all of its kept changes.
+func withoutChanges(record *attunev1.SessionRecord, bytes int) *attunev1.SessionRecord {
+	part := proto.CloneOf(record)
+	for last := len(part.GetKeptChanges()) - 1; last >= 0 && bytes > 0; last-- {
+		bytes -= proto.Size(part.KeptChanges[last])
+		part.KeptChanges = part.KeptChanges[:last]
+	}
+	return part
 }
 
 // take takes the record that has waited longest; nil if there is none.

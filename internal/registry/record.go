@@ -59,10 +59,19 @@ func (c *conn) encode(record proto.Message) ([]byte, error) {
 	}
 	// Nothing is known of the server before the first connection.
 	if most := c.nats.MaxPayload(); most > 0 && int64(len(value)) > most-headroom {
-		return nil, fmt.Errorf("%s of %d bytes: the registry takes %d (max_payload)",
-			record.ProtoReflect().Descriptor().Name(), len(value), most-headroom)
+		return nil, &TooLargeError{string(record.ProtoReflect().Descriptor().Name()), len(value), int(most - headroom)}
 	}
 	return value, nil
+}
+
+// TooLargeError says that the registry takes no record of this size.
+type TooLargeError struct {
+	Record      string // its kind
+	Bytes, Most int
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%s of %d bytes: the registry takes %d (max_payload)", e.Record, e.Bytes, e.Most)
 }
 
 // headroom is for the headers of a message.

@@ -349,6 +349,10 @@ func testSessions(t *testing.T, server *process) {
 			t.Fatal(err)
 		}
 	}
+	err := c.PutSession(patience.Context(t), &attunev1.SessionRecord{Id: "s3", CommandLine: []string{strings.Repeat("a", 2<<20)}})
+	if large, ok := errors.AsType[*registry.TooLargeError](err); !ok || large.Bytes < 2<<20 || large.Most > 1<<20 {
+		t.Errorf("the answer to a large record is %v", err)
+	}
 	got, err := c.Sessions(patience.Context(t))
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
 		t.Error(diff, err)
