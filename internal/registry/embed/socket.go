@@ -5,6 +5,7 @@ package embed
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,9 +37,8 @@ type socket struct {
 	gate     *gate
 	log      *slog.Logger
 	tasks    sync.WaitGroup
-
-	mu   sync.Mutex
-	open map[net.Conn]struct{} // nil: closed
+	ctx      context.Context // ends with close
+	cancel   context.CancelFunc
 }
 
 // listen makes the socket, in the place of one whose server died. The caller
@@ -48,7 +48,8 @@ func listen(path string, server func() *nats.Server, g *gate, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{listener: listener, server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
+	s := &socket{listener: listener, server: server, gate: g, log: log}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.tasks.Go(s.accept)
 	return s, nil
 }
@@ -84,10 +85,10 @@ func (s *socket) serve(conn net.Conn) error {
 		return err
 	}
 	defer func() { _ = inner.Close() }()
-	if !s.enter(conn, inner) {
-		return nil
-	}
-	defer s.leave(conn, inner)
+	defer context.AfterFunc(s.ctx, func() {
+		_ = conn.Close()
+		_ = inner.Close()
+	})()
 	secret := s.gate.admit(peer)
 	defer s.gate.forgetSecret(secret)
 
@@ -146,36 +147,10 @@ func withSecret(line []byte, secret string) ([]byte, error) {
 	return fmt.Appendf(nil, "CONNECT %s\r\n", text), nil
 }
 
-// enter notes a pair of connections; false: the socket is closed.
-func (s *socket) enter(pair ...net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		return false
-	}
-	for _, conn := range pair {
-		s.open[conn] = struct{}{}
-	}
-	return true
-}
-
-func (s *socket) leave(pair ...net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, conn := range pair {
-		delete(s.open, conn)
-	}
-}
-
 // close ends all connections, and removes the socket.
 func (s *socket) close() error {
 	err := s.listener.Close()
-	s.mu.Lock()
-	for conn := range s.open {
-		_ = conn.Close()
-	}
-	s.open = nil
-	s.mu.Unlock()
+	s.cancel()
 	s.tasks.Wait()
 	return err
 }
