@@ -189,6 +189,7 @@ func writeFile(path string, write func(io.Writer) error) (size int64, err error)
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
+	defer cli.RemoveIfKilled(file.Name())()
 	err = write(file)
 	if err == nil {
 		err = file.Chmod(0o755)

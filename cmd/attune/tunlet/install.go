@@ -72,6 +72,8 @@ func (i installation) run(ctx context.Context) (Info, error) {
 		return Info{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
 	}
 	defer os.RemoveAll(trial)
+	keep := cli.RemoveIfKilled(trial)
+	defer keep()
 	tried := filepath.Join(trial, filepath.Base(path))
 	if err := i.copyTo(tried); err != nil {
 		return Info{}, exitcode.UsageError(err, "name what the tunlet is made of")
@@ -85,6 +87,7 @@ func (i installation) run(ctx context.Context) (Info, error) {
 		return Info{}, i.advise(err)
 	}
 	info.Path = path
+	keep() // what is replaced is there in a moment
 	return info, replace(tried, path, filepath.Join(trial, "replaced"))
 }
 
