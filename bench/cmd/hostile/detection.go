@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -62,19 +61,12 @@ func (s *site) startDetected(ctx context.Context) (*detected, error) {
 	command := asHarmless(s.path("harmless/launcher"), s.path("harmless/detected"), strconv.Itoa(apart))
 	d := &detected{cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
 	d.cmd.Env = measure.Environment("SLURM_JOB_ID=" + detectedJob)
-	in, err := d.cmd.StdinPipe()
+	in, out, err := measure.StartPiped(d.cmd)
 	if err != nil {
 		return nil, err
 	}
 	d.in = in
-	out, err := d.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := d.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := firstLine(bufio.NewReader(out))
+	line, err := out.ReadString('\n')
 	if err == nil {
 		_, err = fmt.Sscan(line, &d.executed, &d.main)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/workload"
@@ -114,28 +112,12 @@ func late(ctx context.Context, command []string) (float64, error) {
 	if err != nil {
 		return math.NaN(), err
 	}
-	var seconds, count []float64
-	for _, line := range result.Lines {
-		if words := strings.Fields(line.Text); len(words) == 3 && words[0] == "progress" {
-			second, err := strconv.ParseFloat(words[1], 64)
-			n, err2 := strconv.ParseFloat(words[2], 64)
-			if err := errors.Join(err, err2); err != nil {
-				return math.NaN(), err
-			}
-			seconds, count = append(seconds, second), append(count, n)
-		}
-	}
-	last := len(seconds) - 1
-	for i := range seconds {
-		if i < last && seconds[i] >= seconds[last]/2 {
-			return (count[last] - count[i]) / (seconds[last] - seconds[i]), nil
+	progress, began := measure.Native().Progress(result), measure.Native().Beginning(result)
+	for _, half := range progress {
+		last := progress[len(progress)-1]
+		if half.At.Before(last.At) && half.At.Sub(began) >= last.At.Sub(began)/2 {
+			return (last.Count - half.Count) / last.At.Sub(half.At).Seconds(), nil
 		}
 	}
 	return math.NaN(), fmt.Errorf("%v: no progress", command)
-}
-
-// firstLine reads one.
-func firstLine(from *bufio.Reader) (string, error) {
-	line, err := from.ReadString('\n')
-	return strings.TrimSpace(line), err
 }
