@@ -197,20 +197,13 @@ func (s *Source) look(since, now time.Time, to Sink) {
 		}
 		if len(numbers) > 0 {
 			found = append(found, numbers...)
-			end = latest(end, at)
+			end = slices.MaxFunc([]time.Time{end, at}, time.Time.Compare)
 		}
 	}
 	if s.spec.Meaning != Rate { // of a total it matters when it was reached
 		end = now
 	}
 	s.take(found, end, to)
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // take hands on what was found.

@@ -35,7 +35,8 @@ func split(progress []measure.Reading, sides []side) (all []stretch) {
 		from, to := progress[i-1].At, progress[i].At
 		s := stretch{count: progress[i].Count - progress[i-1].Count}
 		for _, side := range sides {
-			begin, end := later(from, side.from), earlier(to, side.to)
+			begin := slices.MaxFunc([]time.Time{from, side.from}, time.Time.Compare)
+			end := slices.MinFunc([]time.Time{to, side.to}, time.Time.Compare)
 			switch seconds := max(0, end.Sub(begin).Seconds()); {
 			case side.on:
 				s.on += seconds
@@ -48,20 +49,6 @@ func split(progress []measure.Reading, sides []side) (all []stretch) {
 		}
 	}
 	return all
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // compare returns the rate with the change over that without it, and for how many seconds each

@@ -93,7 +93,9 @@ func progressOf(sides []side) (all []measure.Reading) {
 		all = append(all, measure.Reading{At: at(float64(tenth) / 10), Count: count})
 		count++ // without it
 		for _, s := range sides {
-			if seconds := earlier(at(float64(tenth+1)/10), s.to).Sub(later(at(float64(tenth)/10), s.from)).Seconds(); s.on && seconds > 0 {
+			begin := slices.MaxFunc([]time.Time{at(float64(tenth) / 10), s.from}, time.Time.Compare)
+			end := slices.MinFunc([]time.Time{at(float64(tenth+1) / 10), s.to}, time.Time.Compare)
+			if seconds := end.Sub(begin).Seconds(); s.on && seconds > 0 {
 				count += 2 * seconds / 0.1
 			}
 		}

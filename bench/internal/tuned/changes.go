@@ -3,6 +3,7 @@
 package tuned
 
 import (
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -32,7 +33,9 @@ type Change struct {
 func Changes(r report.Report) []Change {
 	var changes []Change
 	for _, c := range r.Changes {
-		at := indexOf(changes, c)
+		at := slices.IndexFunc(changes, func(have Change) bool {
+			return have.proposal == c.Proposal && have.Tunlet == c.Tunlet && have.Knob == c.Knob && have.Verdict == c.Verdict
+		})
 		if at < 0 {
 			at = len(changes)
 			changes = append(changes, Change{
@@ -56,15 +59,6 @@ func measured(c report.Change) float64 {
 	return *c.Objective.Gain
 }
 
-func indexOf(changes []Change, c report.Change) int {
-	for i, have := range changes {
-		if have.proposal == c.Proposal && have.Tunlet == c.Tunlet && have.Knob == c.Knob && have.Verdict == c.Verdict {
-			return i
-		}
-	}
-	return -1
-}
-
 // Proposals is the number of proposals that the changes belong to.
 func Proposals(changes []Change) int {
 	distinct := map[[2]string]bool{}
@@ -75,13 +69,8 @@ func Proposals(changes []Change) int {
 }
 
 // Of returns the changes that a tunlet made.
-func Of(tunlet string, changes []Change) (of []Change) {
-	for _, c := range changes {
-		if c.Tunlet == tunlet {
-			of = append(of, c)
-		}
-	}
-	return of
+func Of(tunlet string, changes []Change) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Tunlet != tunlet })
 }
 
 // FirstKept returns when the first proposal that was kept had reached all of

@@ -2,7 +2,10 @@
 
 package probeview
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // presence is how long a point was in place in the running interval.
 type presence struct {
@@ -21,7 +24,7 @@ func (o *presence) turn(in bool, now, interval time.Time) {
 		o.since = now
 		return
 	}
-	o.before += now.Sub(later(o.since, interval))
+	o.before += now.Sub(slices.MaxFunc([]time.Time{o.since, interval}, time.Time.Compare))
 	o.since = time.Time{}
 }
 
@@ -30,15 +33,8 @@ func (o *presence) turn(in bool, now, interval time.Time) {
 func (o *presence) end(from, to time.Time) (in time.Duration, part bool) {
 	in, part = o.before, o.changed
 	if !o.since.IsZero() {
-		in += to.Sub(later(o.since, from))
+		in += to.Sub(slices.MaxFunc([]time.Time{o.since, from}, time.Time.Compare))
 	}
 	o.before, o.changed = 0, false
 	return in, part
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
