@@ -173,14 +173,7 @@ func meets(pid int, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("its root directory: %w", err)
-	}
-	defer func() { _ = unix.Close(root) }()
-	fd, err := unix.Openat2(root, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | resolveCached,
-	})
+	fd, err := procid.InRoot(pid, path, resolveCached)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errOtherGate, err)
 	}

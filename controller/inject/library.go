@@ -135,9 +135,10 @@ func libraryBase(pid int) (base uint64, there bool, err error) {
 
 // sees says whether a path means the same file to the process as to us.
 func sees(pid int, path string) bool {
-	var own, theirs unix.Stat_t
-	if unix.Stat(path, &own) != nil || unix.Stat(fmt.Sprintf("/proc/%d/root%s", pid, path), &theirs) != nil {
+	var own unix.Stat_t
+	if unix.Stat(path, &own) != nil {
 		return false
 	}
-	return own.Dev == theirs.Dev && own.Ino == theirs.Ino
+	theirs, err := procid.StatInRoot(pid, path)
+	return err == nil && own.Dev == theirs.Dev && own.Ino == theirs.Ino
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -108,8 +109,12 @@ func checkLibrary(process access.Process, load *attunev1.LoadLibrary) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return errors.New("the path must be absolute and plain")
 	}
-	seen := fmt.Sprintf("/proc/%d/root%s", process.PID(), path)
-	file, err := objfile.Open(seen)
+	held, err := procid.InRoot(process.PID(), path, 0)
+	if err != nil {
+		return fmt.Errorf("as the process sees it: %w", err)
+	}
+	defer unix.Close(held)
+	file, err := objfile.Open(fmt.Sprintf("/proc/self/fd/%d", held))
 	if err != nil {
 		return fmt.Errorf("as the process sees it: %w", err)
 	}
@@ -117,7 +122,7 @@ func checkLibrary(process access.Process, load *attunev1.LoadLibrary) error {
 	if file.Type() != elf.ET_DYN || file.Machine() != objfile.HostMachine {
 		return errors.New("it is no shared object for this processor")
 	}
-	if err := checkOwner(process, seen); err != nil {
+	if err := checkOwner(process, path, held); err != nil {
 		return err
 	}
 	if load.GetSymbol() == "" {
@@ -131,22 +136,29 @@ func checkLibrary(process access.Process, load *attunev1.LoadLibrary) error {
 }
 
 // checkOwner refuses a file that somebody else than root and the process' user
-// could replace before it is loaded.
-func checkOwner(process access.Process, path string) error {
+// could replace before it is loaded; held is the file.
+func checkOwner(process access.Process, path string, held int) error {
 	owner, err := access.OwnerOf(process.PID())
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{path, filepath.Dir(path)} {
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil {
-			return err
+	var file unix.Stat_t
+	if err := unix.Fstat(held, &file); err != nil {
+		return err
+	}
+	folder, err := procid.StatInRoot(process.PID(), filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct {
+		name string
+		st   unix.Stat_t
+	}{{filepath.Base(path), file}, {filepath.Base(filepath.Dir(path)), folder}} {
+		if one.st.Uid != 0 && int(one.st.Uid) != owner {
+			return fmt.Errorf("%s belongs to user %d, who is neither root nor the process' user %d", one.name, one.st.Uid, owner)
 		}
-		if st.Uid != 0 && int(st.Uid) != owner {
-			return fmt.Errorf("%s belongs to user %d, who is neither root nor the process' user %d", filepath.Base(path), st.Uid, owner)
-		}
-		if st.Mode&0o002 != 0 && st.Mode&unix.S_ISVTX == 0 {
-			return fmt.Errorf("%s may be written by everybody", filepath.Base(path))
+		if one.st.Mode&0o002 != 0 && one.st.Mode&unix.S_ISVTX == 0 {
+			return fmt.Errorf("%s may be written by everybody", one.name)
 		}
 	}
 	return nil
@@ -154,8 +166,8 @@ func checkOwner(process access.Process, path string) error {
 
 // mapped finds the object that the process has of a file.
 func mapped(process access.Process, path string) (objfile.Image, bool) {
-	var st unix.Stat_t
-	if unix.Stat(fmt.Sprintf("/proc/%d/root%s", process.PID(), path), &st) != nil {
+	st, err := procid.StatInRoot(process.PID(), path)
+	if err != nil {
 		return objfile.Image{}, false
 	}
 	images, err := process.Images()
