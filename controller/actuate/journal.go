@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -173,4 +174,28 @@ func journalsIn(dir string) ([]string, error) {
 		return nil, fmt.Errorf("list journals: %w", err)
 	}
 	return paths, nil
+}
+
+// HasJournals says whether there are journals of this node and pid namespace in dir.
+func HasJournals(dir string) (bool, error) {
+	paths, err := journalsIn(dir)
+	return len(paths) > 0, err
+}
+
+// RemoveOld removes from dir, which no other node has, the journals of earlier boots: all of
+// their processes have ended, and nobody else will look at them.
+func RemoveOld(dir string) error {
+	boot, err := procid.BootID()
+	if err != nil {
+		return err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
+	errs := []error{err}
+	for _, path := range paths {
+		parts := strings.Split(filepath.Base(path), ".") // the last ones: boot, namespace, suffix
+		if n := len(parts); n > 3 && parts[n-3] != boot {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -4,12 +4,11 @@ package node
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/clock"
@@ -45,10 +44,17 @@ type journals struct {
 	owed, owedHeld atomic.Bool
 }
 
-// present says whether there are some.
+// present says whether there are some that can be restored.
 func (j *journals) present() bool {
-	files, err := os.ReadDir(j.dir)
-	return len(files) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)
+	some, err := actuate.HasJournals(j.dir)
+	return some || err != nil
+}
+
+// removeOld removes those of earlier boots.
+func (j *journals) removeOld() {
+	if err := actuate.RemoveOld(j.dir); err != nil {
+		j.log.Warn("journals of earlier boots stay", "error", err)
+	}
 }
 
 // restore takes back what controllers that died have left changed; held, also what was

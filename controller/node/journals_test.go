@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/internal/testing/files"
 )
@@ -130,11 +132,46 @@ func TestNodeEndsWithinATry(t *testing.T) {
 	})
 }
 
-// mustLeave has a dead controller leave a journal.
-func mustLeave(t *testing.T, dir string) {
+// mustLeave has a dead controller leave a journal, and returns its path.
+func mustLeave(t *testing.T, dir string) string {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	journal, err := actuate.OpenJournal(dir, "1")
+	if err != nil {
 		t.Fatal(err)
 	}
-	files.Write(t, dir+"/1.journal", "", 0o600)
+	paths, err := filepath.Glob(dir + "/*")
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%q, %v", paths, err)
+	}
+	if err := journal.Close(); err != nil { // removes it, since it is empty
+		t.Fatal(err)
+	}
+	files.Write(t, paths[0], "", 0o600)
+	return paths[0]
+}
+
+// A node removes the journals of earlier boots, and counts only those that it can restore.
+func TestJournalsOfEarlierBoots(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		dir := b.journals.dir
+		path := mustLeave(b.t, dir)
+		if !b.journals.present() {
+			b.t.Error("a journal of this boot is not present")
+		}
+		parts := strings.Split(path, ".")
+		elsewhere, before := slices.Clone(parts), slices.Clone(parts)
+		elsewhere[len(parts)-2], before[len(parts)-3] = "4711", "a-boot"
+		if err := os.Rename(path, strings.Join(elsewhere, ".")); err != nil {
+			b.t.Fatal(err)
+		}
+		files.Write(b.t, strings.Join(before, "."), "", 0o600)
+		if b.journals.present() {
+			b.t.Error("journals that no restore looks at are present")
+		}
+		b.journals.removeOld()
+		left, err := filepath.Glob(dir + "/*")
+		if want := []string{strings.Join(elsewhere, ".")}; err != nil || !slices.Equal(left, want) {
+			b.t.Errorf("left %q, want %q, %v", left, want, err)
+		}
+	})
 }

@@ -120,6 +120,7 @@ func (n *Node) Run(ctx context.Context) error {
 	outlive := context.WithoutCancel(ctx) // sessions outlive discovery, and their processes sessions
 	stop := n.runChildren(outlive)
 	defer stop()
+	n.journals.removeOld()
 	n.maker.left.Store(n.journals.restore(ctx, false))
 	n.mainSwitch.look()
 	n.workers.open(outlive)
