@@ -3,6 +3,7 @@
 package actuate_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/actuate"
@@ -53,5 +54,34 @@ func TestHandOver(t *testing.T) {
 	}
 	if err := kept.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHandOverWhatWasAmended: a change below one that is handed over is undone meanwhile, and
+// leaves what was there before both to that.
+func TestHandOverWhatWasAmended(t *testing.T) {
+	target, process := mustKeeper(t)
+	a := mustActuator(t)
+	for id, bytes := range []int64{1 << 17, 1 << 18} {
+		actuatetest.MustApply(t, a, process, pipeChange(t, target, fmt.Sprint("c", id+1), bytes))
+	}
+	kept, err := all.OpenKept(t.Context(), t.TempDir(), "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	a.Stop()
+	ids, err := a.HandOver(kept, func(id string) bool {
+		if id == "c1" {
+			mustUndo(t, a, target, "c1", "262144")
+		}
+		return id == "c2"
+	})
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("handed over %v, %v", ids, err)
+	}
+	done, err := kept.Undo(ids)
+	if got := pipeSize(t, target); err != nil || len(done) != 1 || done[0].Err != nil || got != "65536" {
+		t.Errorf("undo: %v, %v; the program has %s, want 65536", done, err, got)
 	}
 }

@@ -14,20 +14,12 @@ import (
 // Each change stands in one of the two journals at any time, or in both: then
 // the next controller takes it back.
 func (a *Actuator) HandOver(kept *Kept, wanted func(id string) bool) (ids []string, err error) {
-	open, err := newUndos(a.options.Kinds.Undos).openChanges(a.options.Journal.file.Name())
-	if err != nil {
-		return nil, err
-	}
 	var errs []error
 	for _, id := range slices.Backward(a.Applied()) {
 		if !wanted(id) {
 			continue
 		}
-		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
-		if i < 0 || !open[i].any(func(u About) bool { return u.Keeps }) {
-			continue
-		}
-		newID, err := a.handOver(kept, open[i])
+		newID, err := a.handOver(kept, id)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -39,21 +31,27 @@ func (a *Actuator) HandOver(kept *Kept, wanted func(id string) bool) (ids []stri
 	return ids, errors.Join(errs...)
 }
 
-// handOver moves one change; no id if it is not in force any more.
-func (a *Actuator) handOver(kept *Kept, r record) (id string, err error) {
-	change := a.force.find(r.Change)
+// handOver moves one change; no id if it is not in force any more, or cannot be taken back from
+// outside.
+func (a *Actuator) handOver(kept *Kept, id string) (newID string, err error) {
+	change := a.force.find(id)
 	if change == nil {
 		return "", nil
 	}
 	change.process.Lock()
 	defer change.process.Unlock()
-	if a.force.find(r.Change) != change || !change.process.Alive() {
+	if a.force.find(id) != change || !change.process.Alive() {
 		return "", nil
 	}
-	old := r.Change
-	r.Change = kept.NextID()
+	p := *change.plan
+	if !p.Undo.any(Changed{Process: change.process, others: a.force, id: id}, func(u About) bool { return u.Keeps }) {
+		return "", nil
+	}
+	p.undone = change.undone
+	r := begun(kept.NextID(), change.knob, change.process.Identity(), &p)
+	r.Time = change.since.UTC()
 	if err := kept.append(r); err != nil {
 		return "", err
 	}
-	return r.Change, a.force.drop(old, "kept")
+	return r.Change, a.force.drop(id, "kept")
 }

@@ -114,13 +114,18 @@ func named(file *os.File, path string) bool {
 // was written down before. The plan keeps its own undo: if the change fails or is rolled back,
 // what lies below it is still in force.
 func (j *Journal) begin(change, knob string, process procid.Identity, p *Plan) error {
-	r := record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told, Lineage: p.lineage, Undone: p.undone}
+	r := begun(change, knob, process, p)
 	if j.below != nil {
 		for _, below := range slices.Backward(j.below()) {
 			r = r.onto(below)
 		}
 	}
 	return j.append(r)
+}
+
+// begun is the record of a change that is about to be made, or was.
+func begun(change, knob string, process procid.Identity, p *Plan) record {
+	return record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told, Lineage: p.lineage, Undone: p.undone}
 }
 
 // end writes down that nothing of a change is left in the process.
