@@ -54,16 +54,6 @@ func (k Kinds) And(other Kinds) Kinds {
 	return Kinds{Actions: slices.Concat(k.Actions, other.Actions), Undos: slices.Concat(k.Undos, other.Undos)}
 }
 
-// Routes returns the ways of every action; docs/reference/actions.md is made
-// from it.
-func (k Kinds) Routes() []Route {
-	var all []Route
-	for _, kind := range k.Actions {
-		all = append(all, kind.Route)
-	}
-	return all
-}
-
 // of finds the kind of an action.
 func (k Kinds) of(action *attunev1.Action) (Kind, bool) {
 	name := attunev1.DescribeAction(action).Kind

@@ -50,7 +50,7 @@ The ways:
 func TestActionsPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(actionsHead)
-	for _, r := range All(Options{}).Routes() {
+	for _, r := range All(Options{}).Actions {
 		var ways []string
 		for _, way := range r.Ways {
 			ways = append(ways, string(way))
@@ -68,7 +68,7 @@ func TestActionsPage(t *testing.T) {
 func TestRoutesAreComplete(t *testing.T) {
 	var actions []string
 	used := make(map[access.Way]bool)
-	for _, r := range All(Options{}).Routes() {
+	for _, r := range All(Options{}).Actions {
 		actions = append(actions, r.Action)
 		for _, way := range r.Ways {
 			used[way] = true
