@@ -91,6 +91,16 @@ func TestUnpackGivesBackWhatWasPacked(t *testing.T) {
 	}
 }
 
+// TestPackedForWhomTheProgramIs: what nobody else may read stays so.
+func TestPackedForWhomTheProgramIs(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	files.Write(t, program, files.Read(t, "/bin/true"), 0o700)
+	info, err := os.Stat(mustPack(t, program))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 func TestPackRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"script": 0o755, "plain": 0o644} {

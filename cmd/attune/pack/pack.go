@@ -38,7 +38,7 @@ func packProgram(ctx context.Context, p *cli.Env, o packOptions) error {
 	}
 	header := packfile.Header{Glue: glue, Flags: flags, Machine: objfile.HostMachine, Attune: buildinfo.Get().Version}
 	var parts map[packfile.Kind]int64
-	size, err := writeFile(o.output, func(w io.Writer) (err error) {
+	size, err := writeFile(o.output, sources[0].Mode|0o500, func(w io.Writer) (err error) {
 		parts, err = packfile.Write(w, header, sources)
 		return err
 	})
@@ -174,9 +174,9 @@ func closeAll(sources []packfile.Source) {
 	}
 }
 
-// writeFile makes an executable file, in one step, and returns its size in
-// bytes.
-func writeFile(path string, write func(io.Writer) error) (size int64, err error) {
+// writeFile makes an executable file, in one step and for whom the mode lets, and returns
+// its size in bytes.
+func writeFile(path string, mode os.FileMode, write func(io.Writer) error) (size int64, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", path)
 	}
@@ -192,7 +192,7 @@ func writeFile(path string, write func(io.Writer) error) (size int64, err error)
 	defer cli.RemoveIfKilled(file.Name())()
 	err = write(file)
 	if err == nil {
-		err = file.Chmod(0o755)
+		err = file.Chmod(mode)
 	}
 	if info, statErr := file.Stat(); statErr == nil {
 		size = info.Size()
