@@ -23,7 +23,7 @@ func TestActionsWithoutEnd(t *testing.T) {
 	before := a.text(t)
 	const values = 700 // of two slots each: six windows
 	for i := range uint64(values) {
-		a.add(t, "parameter", "a_target", patch.Parameter{Value: patch.Value{Bits: i}})
+		a.add(t, "parameter", "a_target", patch.Step{Parameter: &patch.Parameter{Value: patch.Value{Bits: i}}})
 		if want := fmt.Sprintf("target %d ", 2*i+1); i%50 == 0 && !strings.HasPrefix(a.Ask(t, "call"), want) {
 			t.Fatalf("value %d: no %q", i, want)
 		}
@@ -43,13 +43,13 @@ func TestActionsWithoutEnd(t *testing.T) {
 func TestActionsOnALoop(t *testing.T) {
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
 	tests := map[string]struct {
-		action  patch.Action
+		action  patch.Step
 		refused bool
 	}{
-		"parameter": {patch.Parameter{Value: patch.Value{Bits: 3}}, true},
-		"insert":    {patch.Call{Target: a.address(t, "a_log")}, true},
-		"remove":    {patch.Remove{}, false},
-		"replace":   {patch.Replace{Target: a.address(t, "a_target")}, false},
+		"parameter": {patch.Step{Parameter: &patch.Parameter{Value: patch.Value{Bits: 3}}}, true},
+		"insert":    {patch.Step{Call: &patch.Call{Target: a.address(t, "a_log")}}, true},
+		"remove":    {patch.Step{Remove: &patch.Remove{}}, false},
+		"replace":   {patch.Step{Replace: &patch.Replace{Target: a.address(t, "a_target")}}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestActionsByWholeJump(t *testing.T) {
 			a.Ask(t, "hammer")
 			for range targets.Fewer(100) {
 				a.unlessBusy(t, func() error {
-					return a.sites.Add(t.Context(), "remove", a.function(t, "a_whole"), patch.Remove{Result: patch.Value{Bits: 42}})
+					return a.sites.Add(t.Context(), a.function(t, "a_whole"), patch.Step{Name: "remove", Remove: &patch.Remove{Result: patch.Value{Bits: 42}}})
 				})
 				a.mustJump(t, "a_whole")
 				if err := a.sites.Drop(t.Context(), "remove"); err != nil && !errors.Is(err, inject.ErrBusy) {

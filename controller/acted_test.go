@@ -64,7 +64,7 @@ func (a *acted) tryAll(t *testing.T, functions []string) error {
 	t.Helper()
 	for _, name := range functions {
 		err := a.atHooks(t, func(ctx context.Context) error {
-			_, err := a.sites.Prepare(ctx, a.function(t, name), patch.Remove{})
+			_, err := a.sites.Prepare(ctx, a.function(t, name), patch.Step{Remove: &patch.Remove{}})
 			return err
 		})
 		if err != nil {
@@ -105,9 +105,10 @@ func (a *acted) address(t *testing.T, name string) uint64 {
 }
 
 // add does an action under the function's own name.
-func (a *acted) add(t *testing.T, name, function string, action patch.Action) {
+func (a *acted) add(t *testing.T, name, function string, step patch.Step) {
 	t.Helper()
-	if err := a.atHooks(t, func(ctx context.Context) error { return a.sites.Add(ctx, name, a.function(t, function), action) }); err != nil {
+	step.Name = name
+	if err := a.atHooks(t, func(ctx context.Context) error { return a.sites.Add(ctx, a.function(t, function), step) }); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 }
@@ -162,13 +163,15 @@ func TestActionsComeAndGo(t *testing.T) {
 			a.Ask(t, "hammer")
 			other, f := a.address(t, "a_other"), a.function(t, "a_target")
 			for i := range rounds {
-				actions := []patch.Action{
-					patch.Replace{Target: other},
-					patch.Remove{Result: patch.Value{Bits: 42}},
-					patch.Parameter{Number: 1, Value: patch.Value{Bits: 5}, Old: old(5), Width: 4},
+				actions := []patch.Step{
+					{Replace: &patch.Replace{Target: other}},
+					{Remove: &patch.Remove{Result: patch.Value{Bits: 42}}},
+					{Parameter: &patch.Parameter{Number: 1, Value: patch.Value{Bits: 5}, Old: old(5), Width: 4}},
 				}
 				a.add(t, "first", "a_target", actions[i%2])
-				if err := a.sites.Add(t.Context(), "second", f, actions[1-i%2]); !errors.Is(err, sites.ErrConflict) {
+				second := actions[1-i%2]
+				second.Name = "second"
+				if err := a.sites.Add(t.Context(), f, second); !errors.Is(err, sites.ErrConflict) {
 					t.Fatalf("replaced and removed: %v", err)
 				}
 				a.add(t, "third", "a_target", actions[2])
@@ -215,7 +218,7 @@ func TestActionsOfForkedChild(t *testing.T) {
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
 	a.sampleEvery(t, 20*time.Millisecond)
 	before := a.text(t)
-	a.add(t, "remove", "a_target", patch.Remove{Result: patch.Value{Bits: 42}})
+	a.add(t, "remove", "a_target", patch.Step{Remove: &patch.Remove{Result: patch.Value{Bits: 42}}})
 	with, _, _ := strings.Cut(plainAnswer, "logged")
 	with = strings.Replace(with, "target 21", "target 42", 1)
 	parent := a.PID
@@ -301,7 +304,7 @@ func TestUndoInForkedChildren(t *testing.T) {
 // controller measures the function where that was done.
 func TestUndoneActionStaysUndone(t *testing.T) {
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
-	remove := patch.Remove{Result: patch.Value{Bits: 42}}
+	remove := patch.Step{Remove: &patch.Remove{Result: patch.Value{Bits: 42}}}
 	var code []sites.Bytes
 	if err := a.atHooks(t, func(ctx context.Context) (err error) {
 		code, err = a.sites.Prepare(ctx, a.function(t, "a_target"), remove)

@@ -29,7 +29,7 @@ func startReload(t *testing.T, flags ...string) *acted {
 		var err error
 		for _, name := range []string{"r_counted", "r_removed"} {
 			err = errors.Join(err, a.atHooks(t, func(ctx context.Context) error {
-				_, err := a.sites.Prepare(ctx, a.reloaded(t, name), patch.Remove{})
+				_, err := a.sites.Prepare(ctx, a.reloaded(t, name), patch.Step{Remove: &patch.Remove{}})
 				return err
 			}))
 		}
@@ -63,7 +63,7 @@ func reloads(t *testing.T, a *acted) {
 		t.Fatalf("point: %v", s)
 	}
 	if err := a.atHooks(t, func(ctx context.Context) error {
-		return a.sites.Add(ctx, "remove", a.reloaded(t, "r_removed"), patch.Remove{Result: patch.Value{Bits: 42}})
+		return a.sites.Add(ctx, a.reloaded(t, "r_removed"), patch.Step{Name: "remove", Remove: &patch.Remove{Result: patch.Value{Bits: 42}}})
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,6 @@
 
 package patch
 
-// Action is what is done at the entry or the exits of a function: a [Replace],
-// [Remove], [Parameter] or [Call]. Actions are values and may be compared by
-// their fields.
-type Action interface {
-	// check refuses what no function can have done to it.
-	check() error
-}
-
 // Class says in which registers the calling convention passes a value.
 type Class int
 

@@ -132,7 +132,7 @@ func ProgramOf(code []byte) (p Program, err error) {
 		return Program{}, fmt.Errorf("description of the program: %w", err)
 	}
 	for _, step := range p.Steps {
-		if err := step.check(); err != nil {
+		if err := step.Check(); err != nil {
 			return Program{}, err
 		}
 	}

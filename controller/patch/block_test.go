@@ -71,7 +71,7 @@ func TestNumbersOfOthers(t *testing.T) {
 		{"another's", made(Program{Numbers: []uint32{1}, Giver: other}), []int{first}},
 		{"nobody's", made(Program{Numbers: []uint32{1}}), []int{first}},
 		{"of two points", made(Program{Numbers: []uint32{1, 2}, Giver: other}), []int{first, first + blockBytes}},
-		{"an action", made(Program{Steps: []Step{StepOf("x", Remove{})}}), nil},
+		{"an action", made(Program{Steps: []Step{{Name: "x", Remove: &Remove{}}}}), nil},
 		{"no description", described(""), []int{first}},
 		{"more slots than there are", whole, []int{first}},
 		{"half a block", described("")[:blockBytes-1], nil},
@@ -105,13 +105,13 @@ func FuzzProgramOf(f *testing.F) {
 	for _, test := range hostile {
 		f.Add(test.text)
 	}
-	for _, action := range []Action{
-		Parameter{Number: 1, Old: new(uint64), Width: 4},
-		Call{Target: 1, Arguments: []Argument{{Source: Text, Text: "x"}, {Source: FromParameter, Class: Real}}},
-		Remove{Callers: []Range{{1, 2}}},
-		Replace{Target: 1},
+	for _, step := range []Step{
+		{Name: "x", Parameter: &Parameter{Number: 1, Old: new(uint64), Width: 4}},
+		{Name: "x", Call: &Call{Target: 1, Arguments: []Argument{{Source: Text, Text: "x"}, {Source: FromParameter, Class: Real}}}},
+		{Name: "x", Remove: &Remove{Callers: []Range{{1, 2}}}},
+		{Name: "x", Replace: &Replace{Target: 1}},
 	} {
-		f.Add(Program{Numbers: []uint32{1}, Steps: []Step{StepOf("x", action)}}.Key())
+		f.Add(Program{Numbers: []uint32{1}, Steps: []Step{step}}.Key())
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ProgramOf(described(text))

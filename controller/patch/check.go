@@ -11,14 +11,6 @@ import (
 // function.
 var ErrAction = errors.New("action cannot be made")
 
-// Check says whether an action makes sense. Errors wrap [ErrAction].
-func Check(a Action) error {
-	if err := a.check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrAction, err)
-	}
-	return nil
-}
-
 // maxText is the longest text argument.
 const maxText = 255
 

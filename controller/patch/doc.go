@@ -25,7 +25,7 @@
 // nothing else may lead there ([flow.Surroundings]).
 //
 // The landing leads, through a pointer, to a [Program], which calls DMLib for
-// each point that is measured, does what [Action] says, executes the instruction
+// each point that is measured, does what each [Step] says, executes the instruction
 // that the patch displaced, and jumps back behind it. It changes by one byte of
 // the pointer.
 //

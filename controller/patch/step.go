@@ -4,48 +4,18 @@ package patch
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
-// Step is a named action, in a form that can be written down: one of the
-// pointers is set.
+// Step is a named action, which is done at the entry or the exits of a function, in a form that
+// can be written down: one of the pointers is set.
 type Step struct {
 	Name      string     `json:"name"`
 	Parameter *Parameter `json:"parameter,omitempty"`
 	Call      *Call      `json:"call,omitempty"`
 	Remove    *Remove    `json:"remove,omitempty"`
 	Replace   *Replace   `json:"replace,omitempty"`
-}
-
-// StepOf gives an action a name.
-func StepOf(name string, a Action) Step {
-	s := Step{Name: name}
-	switch a := a.(type) {
-	case Parameter:
-		s.Parameter = &a
-	case Call:
-		s.Call = &a
-	case Remove:
-		s.Remove = &a
-	case Replace:
-		s.Replace = &a
-	}
-	return s
-}
-
-// Action returns the action; nil if there is none.
-func (s Step) Action() Action {
-	switch {
-	case s.Parameter != nil:
-		return *s.Parameter
-	case s.Call != nil:
-		return *s.Call
-	case s.Remove != nil:
-		return *s.Remove
-	case s.Replace != nil:
-		return *s.Replace
-	}
-	return nil
 }
 
 // AtExit says whether the action is done at the exits of a function.
@@ -66,17 +36,27 @@ func (s Step) Instead() bool { return s.Remove != nil || s.Replace != nil }
 
 var errNotOneAction = errors.New("a step that is not one action")
 
-// check is Check for a step that somebody else wrote down: only one action of it
-// would be checked, but all that are set would be done.
-func (s Step) check() error {
-	set := 0
-	for _, is := range []bool{s.Parameter != nil, s.Call != nil, s.Remove != nil, s.Replace != nil} {
-		if is {
-			set++
-		}
+// Check says whether a step makes sense; somebody else may have written it down, and all that
+// are set would be done. Errors wrap [ErrAction].
+func (s Step) Check() error {
+	var errs []error
+	if s.Parameter != nil {
+		errs = append(errs, s.Parameter.check())
 	}
-	if set != 1 {
-		return errNotOneAction
+	if s.Call != nil {
+		errs = append(errs, s.Call.check())
 	}
-	return Check(s.Action())
+	if s.Remove != nil {
+		errs = append(errs, s.Remove.check())
+	}
+	if s.Replace != nil {
+		errs = append(errs, s.Replace.check())
+	}
+	if len(errs) != 1 {
+		errs = []error{errNotOneAction}
+	}
+	if errs[0] != nil {
+		return fmt.Errorf("%w: %w", ErrAction, errs[0])
+	}
+	return nil
 }

@@ -49,18 +49,17 @@ func (s *Sites) changer() (*changer, error) {
 // wraps [patch.ErrUnpatchable] where the function's code is the reason and
 // [patch.ErrAction] where the action is, else it is [ErrNoDMLib],
 // [ErrConflict] or one of the mailbox.
-func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Bytes, error) {
+func (s *Sites) Prepare(ctx context.Context, f Function, step patch.Step) ([]Bytes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.changer()
 	if err != nil {
 		return nil, err
 	}
-	fn, do, err := c.plan(ctx, "", f, a)
+	fn, do, err := c.plan(ctx, f, step)
 	if err != nil {
 		return nil, err
 	}
-	atExit := patch.StepOf("", a).AtExit()
 	var code []Bytes
 	for _, p := range fn.spots(do) {
 		if _, err := c.program(ctx, p, do.at(p == fn.entry)); err != nil {
@@ -69,7 +68,7 @@ func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte
 		if err := p.rehearse(ctx, c.writer); err != nil {
 			return nil, err
 		}
-		if atExit == (p != fn.entry) {
+		if step.AtExit() == (p != fn.entry) {
 			code = append(code, p.bytes(fn.Function))
 		}
 	}
@@ -78,14 +77,14 @@ func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte
 
 // plan finds the function, with everything mapped that it needs, and what
 // would be done there with one more action.
-func (c *changer) plan(ctx context.Context, name string, f Function, a patch.Action) (*function, doing, error) {
-	if err := patch.Check(a); err != nil {
+func (c *changer) plan(ctx context.Context, f Function, step patch.Step) (*function, doing, error) {
+	if err := step.Check(); err != nil {
 		return nil, doing{}, err
 	}
 	if c.functions.kernel(KeyOf(f)) {
 		return nil, doing{}, ErrWatched
 	}
-	fn, step := c.known.at(f), patch.StepOf(name, a)
+	fn := c.known.at(f)
 	if err := c.need(ctx, fn, !step.AtExit(), step.AtExit()); err != nil {
 		return nil, doing{}, err
 	}
@@ -100,21 +99,21 @@ func (c *changer) plan(ctx context.Context, name string, f Function, a patch.Act
 }
 
 // Add does an action on a function from now on, in addition to whatever else
-// is done there. name is the caller's, unique in the process. At an entry,
+// is done there. The step's name is the caller's, unique in the process. At an entry,
 // calls are counted first, then parameters are changed, then calls made, then
 // the function is replaced or removed, which exclude each other. If the error
 // is not nil nothing has changed.
-func (s *Sites) Add(ctx context.Context, name string, f Function, a patch.Action) error {
+func (s *Sites) Add(ctx context.Context, f Function, step patch.Step) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if name == "" || s.known.named(name) != nil {
-		return fmt.Errorf("an action named %q is there already", name)
+	if step.Name == "" || s.known.named(step.Name) != nil {
+		return fmt.Errorf("an action named %q is there already", step.Name)
 	}
 	c, err := s.changer()
 	if err != nil {
 		return err
 	}
-	fn, do, err := c.plan(ctx, name, f, a)
+	fn, do, err := c.plan(ctx, f, step)
 	if err != nil {
 		return err
 	}

@@ -36,9 +36,8 @@ type patchedFunction struct {
 // entryChange is an action at the entry or the exits of a function.
 type entryChange struct {
 	process access.Process
-	name    string
 	found   objfile.Resolved
-	action  patch.Action
+	step    patch.Step
 }
 
 func (e entryChange) function() sites.Function {
@@ -47,12 +46,12 @@ func (e entryChange) function() sites.Function {
 
 // planEntry makes the plan of an action whose function and parts have been
 // found and allowed.
-func planEntry(r *actuate.Request, found objfile.Resolved, action patch.Action, say actuate.Told) (*actuate.Plan, error) {
+func planEntry(r *actuate.Request, found objfile.Resolved, step patch.Step, say actuate.Told) (*actuate.Plan, error) {
 	if err := r.RefuseLater("a function is changed"); err != nil {
 		return nil, err
 	}
 	process := r.Process
-	if err := patch.Check(action); err != nil {
+	if err := step.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", access.ErrRefused, found.Symbol.Name, err)
 	}
 	if process.Mailbox() == nil {
@@ -60,11 +59,12 @@ func planEntry(r *actuate.Request, found objfile.Resolved, action patch.Action, 
 			return nil, fmt.Errorf("%w: %w", access.ErrRefused, err)
 		}
 	}
-	e := entryChange{process: process, name: r.Origin() + ":" + r.Change.GetId(), found: found, action: action}
+	step.Name = r.Origin() + ":" + r.Change.GetId()
+	e := entryChange{process: process, found: found, step: step}
 	p := &actuate.Plan{Way: access.WayEntry, Told: say, Read: noValue}
 	p.Prepare = func(ctx context.Context) error { return e.prepare(ctx, p) }
 	p.Run = func(ctx context.Context) (access.Done, error) {
-		return access.DoneNow(e.process.Sites().Add(ctx, e.name, e.function(), e.action))
+		return access.DoneNow(e.process.Sites().Add(ctx, e.function(), e.step))
 	}
 	return p, nil
 }
@@ -74,13 +74,13 @@ func planEntry(r *actuate.Request, found objfile.Resolved, action patch.Action, 
 func (e entryChange) prepare(ctx context.Context, p *actuate.Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, access.DefaultSafePointTimeout)
 	defer cancel()
-	bytes, err := e.process.Sites().Prepare(ctx, e.function(), e.action)
+	bytes, err := e.process.Sites().Prepare(ctx, e.function(), e.step)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", access.ErrRefused, e.found.Symbol.Name, err)
 	}
 	p.Undo = actuate.Undos{&patchedFunction{
-		Name: e.name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
-		Symbol: e.found.Symbol, AtExit: patch.StepOf(e.name, e.action).AtExit(), Bytes: bytes,
+		Name: e.step.Name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
+		Symbol: e.found.Symbol, AtExit: e.step.AtExit(), Bytes: bytes,
 	}}
 	return nil
 }

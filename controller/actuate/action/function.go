@@ -64,7 +64,7 @@ func planRemove(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
 		}
 		say.Where += " called from " + caller.GetSymbol()
 	}
-	return planEntry(r, found, action, say)
+	return planEntry(r, found, patch.Step{Remove: &action}, say)
 }
 
 // codeOf is where the code of a function lies, its cold part included.
@@ -143,7 +143,7 @@ func planParameter(_ context.Context, r *actuate.Request) (*actuate.Plan, error)
 		action.Old, action.Width = &required.Bits, compared(width, old)
 		say.Old = attunev1.ValueLiteral(old)
 	}
-	return planEntry(r, found, action, say)
+	return planEntry(r, found, patch.Step{Parameter: &action}, say)
 }
 
 // settable is how many registers of a kind, those of the first parameters, get a value.
@@ -251,7 +251,7 @@ func planInsert(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
 	if action.AtExit {
 		where = "exit"
 	}
-	return planEntry(r, found, action,
+	return planEntry(r, found, patch.Step{Call: &action},
 		actuate.Told{Where: where + " of " + functionPlace(found), Old: "no call", New: "calls " + functionPlace(callee)})
 }
 

@@ -72,7 +72,7 @@ func planReplace(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
 // planEntryOrSlots has a function lead to another one at its entry, and where that
 // cannot be patched in the slots of its callers.
 func planEntryOrSlots(r *actuate.Request, slots gotChange, say actuate.Told) (*actuate.Plan, error) {
-	p, err := planEntry(r, slots.old, patch.Replace{Target: slots.target}, say)
+	p, err := planEntry(r, slots.old, patch.Step{Replace: &patch.Replace{Target: slots.target}}, say)
 	if err != nil {
 		return nil, err
 	}
