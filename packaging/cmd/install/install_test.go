@@ -64,7 +64,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	list := mustSource(t)
 	o := options{prefix: "/usr/local", destdir: t.TempDir()}
 	defer unix.Umask(unix.Umask(0o077)) // as careful administrators have it
-	for range 2 { // the second time as an upgrade
+	for range 2 {                       // the second time as an upgrade
 		must(t, run(o, []string{list}))
 	}
 	want := []string{
