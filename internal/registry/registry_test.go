@@ -219,7 +219,7 @@ func testLocate(t *testing.T, server *process) {
 			}
 		})
 	}
-	const processes = 101 // more than one message has
+	const processes = 11 // more than one message has
 	large := &attunev1.LocatedProcess{Process: &attunev1.Process{CommandLine: []string{strings.Repeat("a", 100<<10)}}}
 	tooLarge := &attunev1.LocatedProcess{Process: &attunev1.Process{CommandLine: []string{strings.Repeat("a", 2<<20)}}}
 	tasks.Go(func() {
