@@ -133,7 +133,7 @@ func TestNotLookedForWhenClosed(t *testing.T) {
 		}
 		return w.looks
 	}
-	if look() == 0 || look() == 0 {
+	if first, second := look(), look(); first == 0 || second == 0 {
 		t.Error("nobody looks at what is open")
 	}
 	target.Ask(t, "other "+socket)

@@ -28,5 +28,6 @@ func StatInRoot(pid int, path string) (st unix.Stat_t, err error) {
 		return st, err
 	}
 	defer unix.Close(fd)
-	return st, unix.Fstat(fd, &st)
+	err = unix.Fstat(fd, &st)
+	return st, err
 }
