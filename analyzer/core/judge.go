@@ -28,10 +28,8 @@ type judge struct {
 // startJudging begins the trial of a proposal that is in force. first is when the
 // first of its changes took effect.
 func (j *judge) startJudging(p *proposal, first time.Duration) {
-	p.state = StateJudging
-	o := j.objective(p)
-	p.deadline = j.now + o.Timeout()
-	weakness := p.trial.Begin(o, p.sentAt, first, p.appliedAt)
+	j.startLooking(p)
+	weakness := p.trial.Begin(j.objective(p), p.sentAt, first, p.appliedAt)
 	j.record("applied", p, weakness)
 	j.notify(p, weakness)
 }
@@ -42,13 +40,30 @@ func (j *judge) objective(p *proposal) trial.Objective {
 		History: p.tunlet.scopes.Of(p.spec.GetScope()), Lower: p.tunlet.lower, MinGain: p.tunlet.minGain,
 		Promised: j.known.promised(p), Apart: j.apart, Fewer: p.changes.someGone(),
 	}
-	return j.own.outrank(o)
+	o = j.own.outrank(o)
+	o.Pace = max(o.Pace, p.pace)
+	return o
+}
+
+// startLooking gives p the time for the comparison of before and after, or for a turn.
+func (j *judge) startLooking(p *proposal) {
+	o := j.objective(p)
+	p.state, p.pace, p.deadline = StateJudging, o.Pace, j.now+o.Timeout()
+}
+
+// slowDown gives p more time where samples have come to be farther between than in its trial so
+// far: with the change the pieces of work of which each brings one may take longer.
+func (j *judge) slowDown(p *proposal) {
+	o, slower := j.objective(p), trial.Objective{Pace: p.pace}
+	p.deadline += o.Timeout() - slower.Timeout()
+	p.pace = o.Pace
 }
 
 // heed looks at p when there is another sample of what it is judged by.
 func (j *judge) heed(p *proposal) {
 	switch p.state {
 	case StateJudging:
+		j.slowDown(p)
 		// A first comparison that is overdue is ended in its order, see Core.advance.
 		j.lookAtSamples(p, p.trial.InTurns() && j.now >= p.deadline)
 	case StateKept:
@@ -107,7 +122,7 @@ func (j *judge) askTunlet(p *proposal, suggested attunev1.Verdict) {
 func (j *judge) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 	r := p.trial.Resolve(p.suggested, opinion, reason)
 	if r.Do == trial.LookOn {
-		p.state, p.deadline = StateJudging, j.now+j.objective(p).Timeout()
+		j.startLooking(p)
 	}
 	j.carryOut(p, r)
 }
@@ -201,7 +216,7 @@ func (j *judge) resumeTrial(p *proposal, from time.Duration, on bool) {
 		p.state = StateJudging
 		j.undoer.takeBack(p, p.withdrawn)
 	default:
-		p.state, p.deadline = StateJudging, j.now+j.objective(p).Timeout()
+		j.startLooking(p)
 		j.record("turned", p, "")
 		j.notifyTurn(p, on)
 	}

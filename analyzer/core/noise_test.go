@@ -163,8 +163,8 @@ func TestNoisyApplications(t *testing.T) {
 }
 
 // ownShapes are applications of which the owner measures something: a line of output that
-// is rare, comes in bursts, drifts or is of one phase or another, and a number that a command prints once
-// in a second or in five.
+// is rare, comes in bursts, drifts or is of one phase or another, a number that a command prints once
+// in a second or in five, and one of each piece of work, more of which a change makes.
 func ownShapes() []shape {
 	of := func(names ...string) (out []shape) {
 		for _, s := range shapes {
@@ -181,6 +181,11 @@ func ownShapes() []shape {
 			slow.name, slow.every = fmt.Sprintf("%s, every %v", s.name, every), every
 			own = append(own, slow)
 		}
+		for _, work := range []time.Duration{400 * time.Millisecond, 2 * time.Second} {
+			piece := s
+			piece.name, piece.work = fmt.Sprintf("%s, each piece of %v", s.name, work), work
+			own = append(own, piece)
+		}
 	}
 	return own
 }
@@ -191,21 +196,24 @@ func TestOwnersObjectiveInNoise(t *testing.T) {
 	for _, s := range ownShapes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			of := application{shape: s, owned: true, length: simLength * max(1, s.every/usualPace)}
-			var harmful, useful tally
+			of := application{shape: s, owned: true, length: simLength * max(1, max(s.every, s.work)/usualPace)}
+			var harmful, useful, plain tally
 			for _, effect := range []float64{0.3, 0.7, 0.95} {
 				of.effect, of.predicted = effect, 4
 				harmful.add(simulateApplication(of, *simRuns))
 			}
-			for _, effect := range []float64{1.1, 1.2, 1.5, 2.5, 5} {
+			for _, effect := range []float64{1.1, 1.2, 1.5, 2.5, 5, 40} {
 				of.effect, of.predicted = effect, effect
 				one := simulateApplication(of, *simRuns)
 				useful.add(one)
+				if s.shows(effect) {
+					plain.add(one)
+				}
 				t.Logf("%s: %.2fx: kept %d, useless %d of %d, decided after %v", s.name, effect, one.kept, one.useless, one.runs, one.median())
 			}
 			lost := useful.runs - useful.kept
-			if s.events > 0 || s.every > 0 {
-				lost = useful.useless
+			if s.events > 0 || s.every > 0 || s.work > 0 {
+				lost = useful.useless + plain.runs - plain.kept
 			}
 			t.Logf("%s: kept %d of %d harmful, lost %d of %d useful changes (%d not kept)", s.name, harmful.kept, harmful.runs, lost, useful.runs, useful.runs-useful.kept)
 			s.check(t, harmful, useful, lost, 5)

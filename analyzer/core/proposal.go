@@ -32,6 +32,7 @@ type proposal struct {
 	appliedAt  time.Duration // last of its changes took effect
 	doneAt     time.Duration // verdict, or end
 	deadline   time.Duration // of the state it is in
+	pace       float64       // of the slower side of its trial so far: with a change samples may be farther between, or without
 
 	applyRequest, undoRequest string
 	withdrawn                 cause // of an undo as soon as it is applied; zero: there is none

@@ -24,6 +24,8 @@ type shape struct {
 	lump time.Duration // progress shows only this often; 0: at once
 	// every is how far between samples are; 0: a tick.
 	every time.Duration
+	// work is how long a piece of work takes without the change, each of which ends with a sample; 0: every.
+	work time.Duration
 	// events is how many of them there are in a second, at random, in clusters of that
 	// many on average; 0: progress is a number.
 	events, cluster float64
@@ -64,9 +66,10 @@ var shapes = []shape{
 	{name: "rare, periodic", events: 8, make: func(rng *rand.Rand) noise { return periodic(rng, 0.9, 1700*time.Millisecond) }},
 }
 
-// shows reports whether an effect is large enough to be seen in the events of a minute.
+// shows reports whether an effect is large enough to be seen in the events of a minute, or in
+// samples that are far between.
 func (s shape) shows(effect float64) bool {
-	return s.events >= 4 && s.cluster == 0 && effect >= 2.5
+	return (s.events == 0 || s.events >= 4 && s.cluster == 0) && effect >= 2.5
 }
 
 // even is no noise.
@@ -158,6 +161,7 @@ type application struct {
 	speed   noise
 	pending float64 // progress of a lump that is not complete
 	since   float64 // and of a sample
+	ticks   int     // of a piece of work
 	changed bool
 }
 
@@ -178,18 +182,15 @@ func (a *application) config() Config {
 }
 
 // measure lets a tick pass, and hands the core the samples that there are at its end.
-// Of those far between the core hears of a tick in each second besides.
+// Of those far between the core hears of ticks besides, which it would miss if there were fewer (see stop).
 func (a *application) measure(c *Core, now time.Duration) (cmds []Command, stepped bool) {
-	every := max(1, int(a.shape.every/simTick))
-	a.since += a.sample() / float64(every)
-	if int(now/simTick)%every != 0 {
-		if now%time.Second != 0 {
+	value, known := a.value(now)
+	if !known {
+		if now%(longestBeat/2) != 0 {
 			return nil, false
 		}
 		return c.Step(now, Tick{}), true
 	}
-	value := a.since
-	a.since = 0
 	if !a.owned {
 		return c.Step(now, Sample{Tunlet: "t", Scope: "app", Value: value, At: now}), true
 	}
@@ -199,6 +200,22 @@ func (a *application) measure(c *Core, now time.Duration) (cmds []Command, stepp
 	}
 	cmds = c.Step(now, Sample{Tunlet: "t", Scope: "app", Value: contrary, At: now})
 	return append(cmds, c.Step(now, Measured{Value: value, At: now})...), true
+}
+
+// value lets a tick pass, and returns the sample that there is at its end.
+func (a *application) value(now time.Duration) (value float64, known bool) {
+	a.since += a.sample()
+	a.ticks++
+	if a.shape.work > 0 {
+		known = a.since*simTick.Seconds() >= 100*a.shape.work.Seconds()
+	} else {
+		known = int(now/simTick)%max(1, int(a.shape.every/simTick)) == 0
+	}
+	if known {
+		value = a.since / float64(a.ticks)
+		a.since, a.ticks = 0, 0
+	}
+	return value, known
 }
 
 // sample returns the objective of the next tick: units per second, 100 of them

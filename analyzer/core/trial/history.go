@@ -148,8 +148,9 @@ func usualLength(points []point) time.Duration {
 }
 
 // joined returns the means over consecutive samples, as many as together come
-// nearest to length; ticks are not exact. What is too short at the end is left
-// out, a sample whose interval is not known is taken as it is.
+// nearest to length; ticks are not exact. What is too short at the end is left out, but where
+// there is nothing else: one value says less than none, which would be taken for no difference.
+// A sample whose interval is not known is taken as it is.
 func joined(points []point, length time.Duration) []float64 {
 	var out []float64
 	var sum float64
@@ -166,6 +167,9 @@ func joined(points []point, length time.Duration) []float64 {
 			out = append(out, sum/float64(span))
 			sum, span = 0, 0
 		}
+	}
+	if len(out) == 0 && span > 0 {
+		out = append(out, sum/float64(span))
 	}
 	return out
 }

@@ -33,6 +33,7 @@ func TestAlike(t *testing.T) {
 		{"ticks are not exact", samplesOf(50, 38, 61, 50), samplesOf(47, 120, 40), []float64{0, 1, 2, 3}, []float64{0, 1, 2}},
 		{"joined by time", samplesOf(250, 250), samplesOf(50, 50, 100, 50, 150, 50), []float64{0, 1}, []float64{1.25, 3.75}},
 		{"the other way round", samplesOf(100, 100, 100), samplesOf(200), []float64{0.5}, []float64{0}},
+		{"shorter than one of the other", samplesOf(50, 50, 50), samplesOf(400, 400), []float64{1}, []float64{0, 1}},
 		{"an interval that is not known", samplesOf(0, 50, 50), samplesOf(50), []float64{0, 1, 2}, []float64{0}},
 		{"nothing", nil, samplesOf(50), nil, []float64{0}},
 	}

@@ -100,10 +100,12 @@ func (t *Trial) Look(o Objective, now time.Duration, over bool) Ruling {
 		return t.lookAtFew(o, now, samples, over)
 	}
 	before, after := alike(t.before, samples)
-	if len(after) < t.hold && !over {
+	// Of one that had its samples farther between before, more than there are kept may be alike to few.
+	full := len(samples) == historySize && t.waits == 0
+	if len(after) < t.hold && !over && !full {
 		return Ruling{}
 	}
-	last := over || len(after) >= maxSamples+t.waits*MinSamples && !o.Apart
+	last := over || full || len(after) >= maxSamples+t.waits*MinSamples && !o.Apart
 	return t.compare(o, now, before, after, last, samples)
 }
 
@@ -152,8 +154,8 @@ func (t *Trial) compare(o Objective, now time.Duration, before, after []float64,
 		return Ruling{Do: AskToKeep}
 	case last && len(before) == 0:
 		return Ruling{UndoIt, "no baseline to judge it by"}
-	case last && len(after) < MinSamples:
-		return Ruling{DropIt, o.tooFew(len(after))}
+	case last && len(samples) < MinSamples:
+		return Ruling{DropIt, o.tooFew(len(samples))}
 	case last && o.Apart:
 		return Ruling{DropIt, "no plain gain, and it cannot be compared in turns while other nodes are tuned apart: " + j.Text()}
 	case last, proven && j.Gain < 1 && !o.Apart:

@@ -17,7 +17,7 @@ const faults = `
 import resource, sys, time
 end, log, before = time.monotonic() + float(sys.argv[1]), open(sys.argv[2], "w", buffering=1), 0
 while time.monotonic() < end:
-    for _ in range(20):
+    for _ in range(5):
         blocks = [bytearray(1_000_000) for _ in range(4)]
         del blocks
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
