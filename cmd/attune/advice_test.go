@@ -75,7 +75,7 @@ func TestAdvice(t *testing.T) {
 }
 
 // unread has descriptor 3 be a pipe whose reader has gone.
-const unread = "exec 3> >(true); wait $!; "
+const unread = "mkfifo unread; true <unread & exec 3>unread; wait $!; "
 
 // TestUnsaidChanges: a change whose answer cannot be written stays, which the error says, and is
 // known as a change by hand and as one of the advice.

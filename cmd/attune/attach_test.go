@@ -83,7 +83,7 @@ func TestStopOfAWatchedAttach(t *testing.T) {
 func TestAttachWithoutReader(t *testing.T) {
 	got := shell(t, `sleep 100 & p=$!
 		until [ "$(cat /proc/$p/comm)" = sleep ]; do sleep 0.01; done
-		exec 3> >(true); wait $!
+		`+unread+`
 		$ATTUNE_BINARY attach --report report.json $p 2>&3; code=$?
 		kill $p; [ -s report.json ] || echo no report; exit $code`, "")
 	if got.code != 0 || got.stdout != "" {

@@ -180,6 +180,7 @@ func writeFile(path string, mode os.FileMode, write func(io.Writer) error) (size
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", path)
 	}
+	killing := cli.CatchKilling()
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return 0, err
@@ -189,7 +190,7 @@ func writeFile(path string, mode os.FileMode, write func(io.Writer) error) (size
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	defer cli.RemoveIfKilled(file.Name())()
+	defer killing.Removes(file.Name())()
 	err = write(file)
 	if err == nil {
 		err = file.Chmod(mode)

@@ -67,12 +67,13 @@ func (i installation) run(ctx context.Context) (Info, error) {
 	if err := os.MkdirAll(i.dir, 0o755); err != nil {
 		return Info{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
 	}
+	killing := cli.CatchKilling()
 	trial, err := os.MkdirTemp(i.dir, ".install-")
 	if err != nil {
 		return Info{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
 	}
 	defer os.RemoveAll(trial)
-	keep := cli.RemoveIfKilled(trial)
+	keep := killing.Removes(trial)
 	defer keep()
 	tried := filepath.Join(trial, filepath.Base(path))
 	if err := i.copyTo(tried); err != nil {

@@ -14,18 +14,28 @@ import (
 // removals is how often a folder is removed in which a file may be made meanwhile.
 const removals = 100
 
-// RemoveIfKilled has a signal that ends this process remove a file, or a folder with what is in it,
-// before. keep ends that, any number of times; once such a signal has come it does not return.
-func RemoveIfKilled(path string) (keep func()) {
-	killed, kept := make(chan os.Signal, 1), make(chan struct{})
+// Killing is the signals that end this process, which it catches.
+type Killing struct{ signals chan os.Signal }
+
+// CatchKilling catches the signals that end this process, for the moment until there is what they remove.
+func CatchKilling() Killing {
+	signals := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
-			signal.Notify(killed, sig)
+			signal.Notify(signals, sig)
 		}
 	}
+	return Killing{signals: signals}
+}
+
+// Removes has such a signal, one that has come already too, remove a file, or a folder with what is in
+// it, before this process ends. keep ends that, any number of times; once such a signal has come it does
+// not return.
+func (k Killing) Removes(path string) (keep func()) {
+	kept := make(chan struct{})
 	go func() {
 		select {
-		case sig := <-killed:
+		case sig := <-k.signals:
 			for tries := 0; os.RemoveAll(path) != nil && tries < removals; tries++ {
 			}
 			os.Exit(launch.DieBy(sig.(syscall.Signal)))
@@ -34,6 +44,6 @@ func RemoveIfKilled(path string) (keep func()) {
 	}()
 	return sync.OnceFunc(func() {
 		kept <- struct{}{}
-		signal.Stop(killed)
+		signal.Stop(k.signals)
 	})
 }
