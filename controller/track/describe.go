@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/available"
 	"github.com/attune-hpc/attune/internal/batch"
@@ -37,12 +38,17 @@ type description struct {
 // describe reads what is told of a process at once; the objects, which take as
 // long as all the rest, are left to refresh. An exec meanwhile would mix two
 // images, and the files of a thread that ends are empty although others go on:
-// both are looked for and the reading repeated. known is the event that the
+// both are looked for and the reading repeated. An exec that is at work is awaited for some
+// milliseconds: as long as the loader reads a file, the environment is empty. known is the event that the
 // process was last seen in, or zero. The error wraps [procid.ErrGone] if the
 // process has ended. Single facts that cannot be read (another user's process)
 // are left out.
 func describe(by *readers.Pool, pid int, known Event) (*description, error) {
-	const attempts = 3
+	const (
+		attempts     = 3
+		loadAttempts = 20
+		loadPause    = time.Millisecond
+	)
 	for attempt := 1; ; attempt++ {
 		d, err := describeOnce(by, pid, known)
 		if err != nil {
@@ -52,7 +58,9 @@ func describe(by *readers.Pool, pid int, known Event) (*description, error) {
 		after, err := procid.ReadStat(pid)
 		live, image := shown(pid, after)
 		switch {
-		case err == nil && live == d.live && image == d.image, attempt == attempts && err == nil:
+		case err == nil && image.Loading() && attempt < loadAttempts:
+			time.Sleep(loadPause)
+		case err == nil && live == d.live && image == d.image, attempt >= attempts && err == nil:
 			return d, nil
 		case (err != nil || procid.Dying(pid, after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
 			return d, nil // it was read whole before it ended

@@ -102,6 +102,9 @@ func (i Image) Number() uint64 {
 	return sum.Sum64()
 }
 
+// Loading says that exec(2) is at work: the executable shows already, its arguments and environment may not.
+func (i Image) Loading() bool { return i != Image{} && i.Number() == 0 }
+
 // ImageOf is [Image.Number] of what a process executes now, by the stat file of its first
 // thread; 0 if that has ended before the others.
 func ImageOf(pid int) (uint64, error) {
