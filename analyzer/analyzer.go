@@ -32,10 +32,8 @@ type Analyzer struct {
 	learner  learner
 	wg       sync.WaitGroup // the session's loop
 	stopOnce sync.Once
-
-	mu      sync.Mutex // leaf lock; guards what follows
-	started bool
-	cancel  context.CancelFunc
+	begun    sync.Once          // the session's loop
+	cancel   context.CancelFunc // of what was begun
 }
 
 // New returns an Analyzer whose session begins now. It fails for an unknown
@@ -101,10 +99,10 @@ func (a *Analyzer) Start(ctx context.Context) error {
 // everything else is being ended.
 func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a.mu.Lock()
-	a.started, a.cancel = true, cancel
-	a.mu.Unlock()
-	a.wg.Go(func() { a.session.Run(ctx) })
+	a.begun.Do(func() {
+		a.cancel = cancel
+		a.wg.Go(func() { a.session.Run(ctx) })
+	})
 	if len(a.cfg.Probes) > 0 {
 		a.ask(ctx, report.OwnerName, nil, ownPoints(a.cfg.Probes))
 	}
@@ -199,12 +197,12 @@ func (a *Analyzer) Finish(ctx context.Context, end *attunev1.RecordedExit) *repo
 func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()
-		cancel := a.stopUnstarted()
+		a.begun.Do(a.endUnbegun)
 		a.server.stop()
 		a.hosted.end()
 		a.session.Close()
 		a.wg.Wait()
-		cancel()
+		a.cancel()
 		a.written.close()
 	})
 }
@@ -216,16 +214,10 @@ func (a *Analyzer) Abandon(ctx context.Context) {
 	a.Stop(ctx)
 }
 
-// stopUnstarted ends the loop of a session that was never started, so that
-// nobody waits for it. It returns what releases the context of a started one.
-func (a *Analyzer) stopUnstarted() context.CancelFunc {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.started {
-		return a.cancel
-	}
+// endUnbegun ends the loop of a session that was never begun, so that nobody waits for it.
+func (a *Analyzer) endUnbegun() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
+	a.cancel = cancel
 	a.session.Run(ended)
-	return cancel
 }
