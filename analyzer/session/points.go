@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -105,6 +106,21 @@ func (ps *points) release(h *holder, w wish) {
 func (ps *points) releaseAll(h *holder) {
 	for w := range h.points {
 		ps.release(h, w)
+	}
+}
+
+// releaseEnded takes those points away from a holder that are for a process that has ended, and
+// for none that lives: there is room for others.
+func (ps *points) releaseEnded(h *holder, process uint64) {
+	var over []subscriber
+	for w, p := range h.points {
+		if in := p.spec.GetProcesses(); slices.Contains(in, process) && !slices.ContainsFunc(in, ps.processes.lives) {
+			over = append(over, subscriber{h, w})
+		}
+	}
+	slices.SortFunc(over, func(a, b subscriber) int { return cmp.Compare(h.points[a.wish].index, h.points[b.wish].index) })
+	for _, s := range over {
+		ps.release(s.holder, s.wish)
 	}
 }
 

@@ -157,6 +157,28 @@ func TestPointsHaveIdsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestPointsEndWithTheirProcesses: a tunlet that does not give its points of ended processes back
+// has room for others.
+func TestPointsEndWithTheirProcesses(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	l := r.connect("ac1", 1, 2)
+	r.session.TunletReady(newScripted(t, "a", nil))
+	r.grow()
+	both, one, all := hook("both", "malloc"), hook("one", "free"), hook("all", "read")
+	both.Processes, one.Processes = []uint64{1, 2}, []uint64{1}
+	r.react("a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{both, one, all}})
+	for _, step := range []struct {
+		ends uint64
+		want []uint32
+	}{{1, []uint32{1, 3}}, {2, []uint32{3}}} {
+		r.ends(step.ends, false)
+		r.tick()
+		if got := l.indexes(); !cmp.Equal(got, step.want) {
+			t.Errorf("after the end of process %d: points %v, want %v", step.ends, got, step.want)
+		}
+	}
+}
+
 // TestEndedProcessStaysEnded has more become known about a process, a checksum
 // for instance, after its end.
 func TestEndedProcessStaysEnded(t *testing.T) {

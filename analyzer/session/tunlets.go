@@ -226,10 +226,11 @@ func (ts *tunlets) forget(process uint64) {
 	}
 }
 
-// processEnded tells of the end of a process.
+// processEnded tells of the end of a process, with which points of its own end.
 func (ts *tunlets) processEnded(ended *attunev1.ProcessEnded) {
 	for _, t := range ts.running {
 		t.processEnded(ended)
+		ts.points.releaseEnded(&t.holder, ended.GetProcess())
 	}
 }
 

@@ -107,7 +107,8 @@ type Point struct {
 	// in the same tick of the kernel's clock (1 to 10 ms): the kernel's probes cost
 	// a tenth less then. For records only.
 	CoarseTime bool
-	// Processes to watch; empty: all of the session, also later ones.
+	// Processes to watch; empty: all of the session, also later ones. With the last of them the
+	// point is given back.
 	Processes []Handle
 }
 

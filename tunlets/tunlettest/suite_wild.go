@@ -152,8 +152,12 @@ func survivesDisorder(tb TB, s subject) {
 		h.EndSession()
 	}
 	// Time that stands still and goes back.
-	h.now = h.now.Add(-time.Hour)
-	h.Run(time.Second)
+	h.OpenSession("tune")
+	turmoil(h, 4, 100, func() {})
+	for range 2 {
+		h.now = h.now.Add(-time.Hour)
+		h.Run(time.Second)
+	}
 }
 
 func namesWhatExists(tb TB, s subject) {
