@@ -198,8 +198,14 @@ func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
 			nodes[n] = true
 		}
 	}
-	for _, n := range inOrder(maps.Keys(nodes)) {
+	together := inOrder(maps.Keys(nodes))
+	for _, n := range together {
 		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1}
 		n.attend(h)
+	}
+	if len(nodes) > 1 && scopeOf(together) == p.Scope {
+		s := newSeries(together)
+		s.judges[p.ID] = true
+		t.series = append(t.series, s)
 	}
 }

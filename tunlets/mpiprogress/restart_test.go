@@ -3,6 +3,7 @@
 package mpiprogress_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,5 +40,29 @@ func TestRanksThatWereThereBefore(t *testing.T) {
 				t.Errorf("proposed after %v, want %v", waited, tt.after)
 			}
 		})
+	}
+}
+
+// What several nodes had kept together is watched by them together, also when another node
+// joins after the tunlet was started again.
+func TestKeptTogether(t *testing.T) {
+	h := start(t)
+	startJob(h, "a", "b")
+	h.Run(time.Second)
+	kept := only(t, h, 8)
+	h.SetState(kept.GetId(), attunev1.ProposalState_PROPOSAL_STATE_APPLIED, "")
+	h.SetState(kept.GetId(), attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+	tunlettest.Restart(h, kept.Proposal)
+	h.Run(2 * time.Second)
+	for number := range int32(4) {
+		p := rank(8+number, 0.5)
+		p.Host = "c"
+		h.StartProcess(p)
+	}
+	h.Run(2 * time.Second)
+	before := len(h.Objectives)
+	h.Run(5 * time.Second)
+	if !slices.ContainsFunc(h.Objectives[before:], func(o *attunev1.ObjectiveSample) bool { return o.GetScope() == kept.GetScope() }) {
+		t.Errorf("no value of %q by which %s was kept", kept.GetScope(), kept.GetId())
 	}
 }

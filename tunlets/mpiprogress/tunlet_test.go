@@ -17,7 +17,11 @@ import (
 )
 
 func TestSuite(t *testing.T) {
-	tunlettest.Suite(t, mpiprogress.New, func() *tunlettest.Process { return rank(0, 0.5) })
+	var trouble []func() *tunlettest.Process
+	for number := range int32(4) {
+		trouble = append(trouble, func() *tunlettest.Process { return rank(number, 0.5) })
+	}
+	tunlettest.Suite(t, mpiprogress.New, trouble...)
 }
 
 func TestCrowdedRanksAreCured(t *testing.T) {

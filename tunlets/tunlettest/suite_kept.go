@@ -24,7 +24,7 @@ const rejudged = 15 * time.Second
 // about several processes at once: they come and go, and with them what they achieve together.
 func reportsKept(tb TB, s subject) {
 	h := s.harness(tb)
-	kept := keepFirst(h, s)
+	kept := keepFirst(tb, h, s)
 	if kept == nil || !ofProcess(kept) {
 		return
 	}
@@ -45,7 +45,7 @@ func reportsKept(tb TB, s subject) {
 // it was, whatever is changed in it.
 func takesUpKept(tb TB, s subject) {
 	h := s.harness(tb)
-	kept := keepFirst(h, s)
+	kept := keepFirst(tb, h, s)
 	if kept == nil {
 		return
 	}
@@ -77,7 +77,7 @@ const leisure = 250 * time.Millisecond
 func findsAtLeisure(tb TB, s subject) {
 	tb.Helper()
 	quick := s.harness(tb)
-	if keepFirst(quick, s) == nil {
+	if keepFirst(tb, quick, s) == nil {
 		return
 	}
 	h := s.harness(tb)
@@ -97,7 +97,8 @@ func findsAtLeisure(tb TB, s subject) {
 
 // keepFirst runs a session until the tunlet proposes something, and has that kept; nil: it needs
 // more than processes in trouble, such as options.
-func keepFirst(h *Harness, s subject) *attunev1.Proposal {
+func keepFirst(tb TB, h *Harness, s subject) *attunev1.Proposal {
+	tb.Helper()
 	h.StartSession()
 	for _, trouble := range s.trouble {
 		h.StartProcess(trouble())
@@ -108,6 +109,9 @@ func keepFirst(h *Harness, s subject) *attunev1.Proposal {
 		}
 	}
 	if len(h.Proposals) == 0 {
+		if s.sure {
+			tb.Errorf("not one proposal for processes in trouble")
+		}
 		return nil
 	}
 	kept := h.Proposals[0]
