@@ -4,6 +4,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -22,28 +23,19 @@ const (
 	ModeTune
 )
 
+var modes = []string{"observe", "advise", "tune"}
+
 // ParseMode returns the mode of that name.
 func ParseMode(name string) (Mode, error) {
-	for m := ModeObserve; m <= ModeTune; m++ {
-		if m.String() == name {
-			return m, nil
-		}
+	m := slices.Index(modes, name)
+	if m < 0 {
+		return 0, fmt.Errorf("unknown mode %q: use observe, advise or tune", name)
 	}
-	return 0, fmt.Errorf("unknown mode %q: use observe, advise or tune", name)
+	return Mode(m), nil
 }
 
 // String returns the mode's name on the command line.
-func (m Mode) String() string {
-	switch m {
-	case ModeObserve:
-		return "observe"
-	case ModeAdvise:
-		return "advise"
-	case ModeTune:
-		return "tune"
-	}
-	return fmt.Sprintf("Mode(%d)", int(m))
-}
+func (m Mode) String() string { return modes[m] }
 
 // Config says how a session's core decides.
 type Config struct {
@@ -84,11 +76,3 @@ const (
 	// cooldown is how long a knob of a process rests after an undo or a failure.
 	cooldown = 10 * time.Second
 )
-
-// def sets *p to v if it is the zero value.
-func def[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
-}

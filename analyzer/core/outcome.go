@@ -3,6 +3,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -39,7 +40,7 @@ func (o *outcomes) noteResult(ev Result) {
 		if ev.At >= p.sentAt && ev.At <= o.now {
 			ch.at = ev.At
 		}
-		def(&ch.first, ch.at)
+		ch.first = cmp.Or(ch.first, ch.at)
 		if p.final() {
 			o.undoer.undo(p, p.state, "applied after the proposal was given up")
 		}

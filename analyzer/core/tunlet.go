@@ -3,6 +3,7 @@
 package core
 
 import (
+	"cmp"
 	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -29,8 +30,8 @@ func (all tunlets) ready(info *attunev1.DescribeResponse) *tunlet {
 	t.scopes = trial.Scopes{}
 	t.lower = info.GetObjective().GetLowerIsBetter()
 	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
-	def(&t.minGain, defaultMinGain)
-	def(&t.maxTries, defaultMaxTries)
+	t.minGain = cmp.Or(t.minGain, defaultMinGain)
+	t.maxTries = cmp.Or(t.maxTries, defaultMaxTries)
 	t.knobs = map[string]*attunev1.Knob{}
 	for _, k := range info.GetKnobs() {
 		t.knobs[k.GetName()] = k

@@ -3,6 +3,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -44,7 +45,7 @@ func (u *undoer) takeBack(p *proposal, why cause) {
 	case StateWaiting:
 		u.ends.conclude(p, StateRefused, why.text)
 	case StateApplying, StateTurning:
-		def(&p.withdrawn, why)
+		p.withdrawn = cmp.Or(p.withdrawn, why)
 	case StateJudging, StateAsking:
 		u.breakOff(p, why.text)
 	case StateKept:

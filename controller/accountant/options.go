@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,13 +60,6 @@ type Options struct {
 
 // needsBytes says whether a look is to see what threads read and wrote.
 func (o *Options) needsBytes() bool {
-	if o.Series != nil || o.Watch != nil || o.Snapshots != nil {
-		return true
-	}
-	for _, limit := range o.Limits {
-		if strings.HasPrefix(limit.Field, "io.") {
-			return true
-		}
-	}
-	return false
+	return o.Series != nil || o.Watch != nil || o.Snapshots != nil ||
+		slices.ContainsFunc(o.Limits, func(l Limit) bool { return strings.HasPrefix(l.Field, "io.") })
 }

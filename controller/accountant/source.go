@@ -75,22 +75,26 @@ type taken struct {
 	voluntary, involuntary, minorFaults, majorFaults uint64
 }
 
-func (t *taken) add(more taken) {
-	t.cpu += more.cpu
-	t.user += more.user
-	t.system += more.system
-	t.wait += more.wait
-	t.read += more.read
-	t.written += more.written
-	t.readCalls += more.readCalls
-	t.writtenCalls += more.writtenCalls
-	t.storageRead += more.storageRead
-	t.storageWritten += more.storageWritten
-	t.voluntary += more.voluntary
-	t.involuntary += more.involuntary
-	t.minorFaults += more.minorFaults
-	t.majorFaults += more.majorFaults
+// combine adds more, or takes it away: sign is 1 or -1.
+func (t *taken) combine(more taken, sign int64) {
+	by := uint64(sign) // which counts modulo 2^64
+	t.cpu += time.Duration(sign) * more.cpu
+	t.user += time.Duration(sign) * more.user
+	t.system += time.Duration(sign) * more.system
+	t.wait += time.Duration(sign) * more.wait
+	t.read += by * more.read
+	t.written += by * more.written
+	t.readCalls += by * more.readCalls
+	t.writtenCalls += by * more.writtenCalls
+	t.storageRead += by * more.storageRead
+	t.storageWritten += by * more.storageWritten
+	t.voluntary += by * more.voluntary
+	t.involuntary += by * more.involuntary
+	t.minorFaults += by * more.minorFaults
+	t.majorFaults += by * more.majorFaults
 }
+
+func (t *taken) add(more taken) { t.combine(more, 1) }
 
 // keep raises what never falls to what it was before.
 func (t *taken) keep(before taken) {
@@ -101,20 +105,8 @@ func (t *taken) keep(before taken) {
 
 // subtract takes away what is part of t.
 func (t *taken) subtract(part taken) {
-	t.cpu -= part.cpu
-	t.user -= part.user
-	t.system -= part.system
-	t.wait -= part.wait
-	t.read -= part.read
-	t.written -= part.written
-	t.readCalls -= part.readCalls
-	t.writtenCalls -= part.writtenCalls
-	t.storageRead -= part.storageRead
-	t.storageWritten -= min(t.storageWritten, part.storageWritten)
-	t.voluntary -= part.voluntary
-	t.involuntary -= part.involuntary
-	t.minorFaults -= part.minorFaults
-	t.majorFaults -= part.majorFaults
+	part.storageWritten = min(t.storageWritten, part.storageWritten)
+	t.combine(part, -1)
 }
 
 func (t *taken) io() account.IO {

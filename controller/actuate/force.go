@@ -140,7 +140,7 @@ func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all
 	defer f.mu.Unlock()
 	this := f.applied[id]
 	for _, change := range f.applied {
-		if change.isLater(this, like) {
+		if this != nil && change.number > this.number && !change.undone && slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
 			all = append(all, change)
 		}
 	}
@@ -148,23 +148,9 @@ func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all
 	return all
 }
 
-// isLater says whether a change is after one, has an undo like that and is not undone in its
-// process; not, if the one is not in force yet, which is nil.
-func (c *appliedChange) isLater(this *appliedChange, like func(u Undo, in access.Process) bool) bool {
-	return this != nil && c.number > this.number && !c.undone && slices.ContainsFunc(c.plan.Undo, func(u Undo) bool { return like(u, c.process) })
-}
-
 // laterHas implements [others].
 func (f *force) laterHas(id string, like func(u Undo, in access.Process) bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	this := f.applied[id]
-	for _, change := range f.applied {
-		if change.isLater(this, like) {
-			return true
-		}
-	}
-	return false
+	return len(f.later(id, like)) > 0
 }
 
 // amendNext implements [others]. The caller holds the lock of the process.

@@ -116,12 +116,7 @@ func costsOf(p *placement, spec *attunev1.MeasurePoint) (costs budget.Costs) {
 
 // needed says whether another point needs a uprobe where this one has some.
 func (p *placement) needed() bool {
-	for _, a := range p.attachments {
-		if !a.kept.Idle() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.attachments, func(a heldAttachment) bool { return !a.kept.Idle() })
 }
 
 // yields says whether a breakpoint at an entry with one of these numbers takes

@@ -15,17 +15,10 @@ import (
 
 // StateName is a state in a word; empty if nothing was answered yet.
 func StateName(st attunev1.PointState) string {
-	switch st {
-	case attunev1.PointState_POINT_STATE_PLACED:
-		return "placed"
-	case attunev1.PointState_POINT_STATE_REFUSED:
-		return "refused"
-	case attunev1.PointState_POINT_STATE_REMOVED:
-		return "removed"
-	case attunev1.PointState_POINT_STATE_OFF:
-		return "off"
+	if st == attunev1.PointState_POINT_STATE_UNSPECIFIED {
+		return ""
 	}
-	return ""
+	return strings.ToLower(strings.TrimPrefix(st.String(), "POINT_STATE_"))
 }
 
 // Degraded says whether the overhead budget leaves less of a point than what was

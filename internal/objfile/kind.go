@@ -86,13 +86,5 @@ const (
 
 // String returns the reason in words.
 func (p Privileged) String() string {
-	switch p {
-	case SetUID:
-		return "setuid"
-	case SetGID:
-		return "setgid"
-	case FileCapabilities:
-		return "file capabilities"
-	}
-	return "none"
+	return [...]string{"none", SetUID: "setuid", SetGID: "setgid", FileCapabilities: "file capabilities"}[p]
 }

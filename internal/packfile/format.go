@@ -73,25 +73,14 @@ const (
 
 // String returns the kind in a word.
 func (k Kind) String() string {
-	switch k {
-	case Program:
-		return "program"
-	case Controller:
-		return "controller"
-	case Tunlet:
-		return "tunlet"
-	case Library:
-		return "library"
-	case Config:
-		return "config"
-	case Headers:
-		return "headers"
-	case TunletLink:
-		return "link"
-	case Descriptions:
-		return "descriptions"
+	names := [...]string{
+		Program: "program", Controller: "controller", Tunlet: "tunlet", Library: "library", Config: "config",
+		Headers: "headers", TunletLink: "link", Descriptions: "descriptions",
 	}
-	return fmt.Sprintf("kind %d", uint32(k))
+	if k < Program || int(k) >= len(names) {
+		return fmt.Sprintf("kind %d", uint32(k))
+	}
+	return names[k]
 }
 
 type encoding uint32

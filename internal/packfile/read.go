@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
@@ -138,14 +139,9 @@ func (f *File) Extract(w io.Writer, p Part) error {
 // isDamage tells whether an error is the decoder's, not one of reading or
 // writing.
 func isDamage(err error) bool {
-	for _, known := range []error{
+	return slices.ContainsFunc([]error{
 		zstd.ErrMagicMismatch, zstd.ErrCRCMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig,
 		zstd.ErrBlockTooSmall, zstd.ErrUnexpectedBlockSize, zstd.ErrWindowSizeExceeded, zstd.ErrDecoderSizeExceeded,
 		io.ErrUnexpectedEOF,
-	} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+	}, func(known error) bool { return errors.Is(err, known) })
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,16 +132,11 @@ func passing(err error) bool {
 	if api, ok := errors.AsType[*nats.APIError](err); ok {
 		return api.Code >= 500 || api.ErrorCode == nats.JSErrCodeStreamNotFound
 	}
-	for _, e := range []error{
+	return slices.ContainsFunc([]error{
 		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders,
 		nats.ErrReconnectBufExceeded, ErrNoAnalyzer, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,
 		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, jetstream.ErrBucketNotFound, errInterrupted,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	}, func(known error) bool { return errors.Is(err, known) })
 }
 
 // errInterrupted is of a list that broke off.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/inject"
@@ -73,15 +74,10 @@ func (i Invocation) by(ctx context.Context, way Way, left int, process Process) 
 
 // next says whether a way did not even begin, so that another one may.
 func next(err error) bool {
-	for _, reason := range []error{
+	return slices.ContainsFunc([]error{
 		errNoDMLib, shm.ErrNoSafePoint, shm.ErrMailboxFull, ErrRefused,
 		inject.ErrUnsuited, inject.ErrDenied, inject.ErrNoSafePoint,
-	} {
-		if errors.Is(err, reason) {
-			return true
-		}
-	}
-	return false
+	}, func(known error) bool { return errors.Is(err, known) })
 }
 
 // value is the result as the function's type has it; nil for none.

@@ -115,12 +115,7 @@ func WordAt(process Process, image objfile.Image, address uint64, name string, s
 
 // AllThere says whether every word holds its new value already.
 func AllThere(words []Word) bool {
-	for _, w := range words {
-		if !bytes.Equal(w.Old, w.New) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words, func(w Word) bool { return !bytes.Equal(w.Old, w.New) })
 }
 
 // WriteWord writes the new content of a word.
