@@ -11,9 +11,13 @@ import (
 type meter struct {
 	meaning Meaning
 	from    time.Time // the present interval began; zero: nothing was found yet
-	total   float64   // of Rate, at from
+	last    float64   // of Value, at from
 	rising  int       // values of Value in a row that rose, and nothing else
 	hint    string    // for people; empty: there is none, or it was taken
+
+	totals map[*follower]float64 // of Rate, of each file; nil: the command's
+	risen  float64               // by how much they rose since from
+	rose   bool                  // it is known of one at least
 }
 
 // suspicious is how many values in a row that rise are more probably a running total.
@@ -23,8 +27,14 @@ const suspicious = 30
 // there. The first interval begins where something is found first: what a program does
 // before its work is not of the objective.
 func (m *meter) take(found []float64, at time.Time) (value float64, known bool) {
-	if m.meaning == Value || m.meaning == Rate {
-		return m.takeNumber(found, at)
+	switch m.meaning {
+	case Value:
+		return m.takeNumbers(found, at)
+	case Rate: // see rise
+		if !m.rose {
+			return 0, false
+		}
+		return m.perSecond(m.risen, at)
 	}
 	if m.from.IsZero() {
 		if len(found) > 0 {
@@ -45,31 +55,44 @@ func (m *meter) perSecond(amount float64, at time.Time) (value float64, known bo
 	if seconds <= 0 {
 		return 0, false
 	}
-	m.from = at
+	m.from, m.risen, m.rose = at, 0, false
 	return amount / seconds, true
 }
 
-func (m *meter) takeNumber(found []float64, at time.Time) (value float64, known bool) {
+// rise takes the numbers of a running total, of which the last one counts. Where it begins, or begins
+// anew, by how much it rose is not known; the interval begins there too, unless other
+// totals are on their way.
+func (m *meter) rise(of *follower, found []float64, at time.Time) {
+	if m.meaning != Rate || len(found) == 0 {
+		return
+	}
+	if m.totals == nil {
+		m.totals = map[*follower]float64{}
+	}
+	now := found[len(found)-1]
+	before, known := m.totals[of]
+	m.totals[of] = now
+	switch {
+	case known && now >= before:
+		m.risen += now - before
+		m.rose = true
+	case len(m.totals) == 1:
+		m.from, m.risen, m.rose = at, 0, false
+	}
+}
+
+func (m *meter) takeNumbers(found []float64, at time.Time) (value float64, known bool) {
 	if len(found) == 0 {
 		return 0, false
 	}
 	last := found[len(found)-1]
-	before, began := m.total, !m.from.IsZero()
-	m.total = last
-	if m.meaning == Value {
-		m.suspect(before, last)
-		var sum float64
-		for _, one := range found {
-			sum += one
-		}
-		m.from = at
-		return sum / float64(len(found)), true
+	m.suspect(m.last, last)
+	var sum float64
+	for _, one := range found {
+		sum += one
 	}
-	if !began || last < before { // it begins anew
-		m.from = at
-		return 0, false
-	}
-	return m.perSecond(last-before, at)
+	m.last, m.from = last, at
+	return sum / float64(len(found)), true
 }
 
 // suspect looks for a value that is a running total.
@@ -89,6 +112,6 @@ func (m *meter) skip(at time.Time) {
 		m.from = at
 	}
 	if m.meaning == Rate {
-		m.from = time.Time{}
+		m.from, m.totals = time.Time{}, nil
 	}
 }

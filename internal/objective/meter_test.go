@@ -17,6 +17,7 @@ func values(m *meter, found looks) (out []float64) {
 	at := time.Unix(100, 0)
 	for _, one := range found {
 		at = at.Add(100 * time.Millisecond)
+		m.rise(nil, one, at)
 		value, known := m.take(one, at)
 		if !known {
 			value = -1
@@ -79,8 +80,9 @@ func TestSkippedInterval(t *testing.T) {
 	for meaning, want := range map[Meaning]float64{Matches: 10, Sum: 10, Rate: -1} {
 		m := &meter{meaning: meaning}
 		at := time.Unix(100, 0)
-		m.take([]float64{1}, at)
+		values(m, looks{{1}})
 		m.skip(at.Add(10 * time.Second))
+		m.rise(nil, []float64{1}, at.Add(10*time.Second+100*time.Millisecond))
 		value, known := m.take([]float64{1}, at.Add(10*time.Second+100*time.Millisecond))
 		if !known {
 			value = -1

@@ -136,9 +136,15 @@ func (s *Source) drop() bool {
 	if time.Since(oldest.grew) < restsAfter {
 		return false
 	}
-	oldest.Close()
-	s.files = slices.DeleteFunc(s.files, func(f *follower) bool { return f == oldest })
+	s.leave(oldest)
 	return true
+}
+
+// leave follows a file no longer.
+func (s *Source) leave(f *follower) {
+	f.Close()
+	s.files = slices.DeleteFunc(s.files, func(other *follower) bool { return other == f })
+	delete(s.meter.totals, f)
 }
 
 func (s *Source) follow(f *follow.File) {
@@ -195,6 +201,7 @@ func (s *Source) look(since, now time.Time, to Sink) {
 			s.meter.skip(now)
 			return
 		}
+		s.meter.rise(f, numbers, at)
 		if len(numbers) > 0 {
 			found = append(found, numbers...)
 			end = slices.MaxFunc([]time.Time{end, at}, time.Time.Compare)
@@ -242,7 +249,9 @@ func (s *Source) runCommand(ctx context.Context, to Sink) {
 			s.complain(to, err)
 			s.meter.skip(time.Now())
 		default:
-			s.take([]float64{number}, time.Now(), to)
+			now, found := time.Now(), []float64{number}
+			s.meter.rise(nil, found, now)
+			s.take(found, now, to)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package objective
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,6 +105,61 @@ func testManyFiles(t *testing.T) {
 	add(maxFiles + 1)
 	if len(s.files) != maxFiles || s.files[0] != all[0] || slices.Contains(s.files, all[1]) || !slices.Equal(s.files[1:maxFiles-1], all[2:]) {
 		t.Errorf("%d files are followed; want all but the second, and one more", len(s.files))
+	}
+}
+
+// lookAt has a source look each tenth of a second at what was appended to files before, a text
+// for each, and returns what it hands on each time; -1: nothing.
+func lookAt(t *testing.T, s *Source, paths []string, looks [][]string) (out []float64) {
+	t.Helper()
+	for _, texts := range looks {
+		for i, text := range texts {
+			mustAppend(t, paths[i], text)
+		}
+		value := -1.0
+		now := lookedAt.Add(time.Duration(len(out)) * 100 * time.Millisecond)
+		s.look(now.Add(-100*time.Millisecond), now, Sink{Value: func(v float64, _ time.Time) { value = math.Round(v) }, Say: func(string) {}})
+		out = append(out, value)
+	}
+	return out
+}
+
+// lookedAt is before any file is written: what is found is of the time of the look.
+var lookedAt = time.Unix(100, 0)
+
+// twoFiles returns files that are read for an objective, and their source.
+func twoFiles(t *testing.T, text string) (*Source, []string) {
+	t.Helper()
+	dir := t.TempDir()
+	paths := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+	var output []Stream
+	for _, path := range paths {
+		mustAppend(t, path, "")
+		output = append(output, Stream{path, path})
+	}
+	s := mustOpen(t, text, output...)
+	t.Cleanup(s.Close)
+	return s, paths
+}
+
+// Running totals have nothing to do with each other: their rises are added up.
+func TestRatesOfFiles(t *testing.T) {
+	for name, tt := range map[string]struct {
+		looks [][]string
+		want  []float64
+	}{
+		"together":             {[][]string{{"n=1000\n", "n=50\n"}, {"n=1010\n", "n=70\n"}, {"n=1020\n", "n=90\n"}}, []float64{-1, 300, 300}},
+		"in turns":             {[][]string{{"n=1000\n"}, {"", "n=50\n"}, {"n=1020\n"}, {"", "n=70\n"}, {"n=1040\n"}}, []float64{-1, -1, 100, 200, 200}},
+		"one that pauses":      {[][]string{{"n=1\n", "n=1\n"}, {"n=2\n", "n=2\n"}, {"n=3\n"}, {"n=4\n", "n=6\n"}}, []float64{-1, 20, 10, 50}},
+		"one that comes":       {[][]string{{"n=1\n"}, {"n=2\n", "n=70\n"}, {"n=3\n", "n=72\n"}}, []float64{-1, 10, 30}},
+		"one begins anew":      {[][]string{{"n=9\n", "n=9\n"}, {"n=10\n", "n=1\n"}, {"n=11\n", "n=3\n"}}, []float64{-1, 10, 30}},
+		"anew, by itself":      {[][]string{{"n=9\n", "n=9\n"}, {"", "n=1\n"}, {"n=11\n", "n=3\n"}}, []float64{-1, -1, 20}},
+		"one file and no more": {[][]string{{"n=9\n"}, {}, {"n=11\n"}, {"n=1\n"}, {"n=2\n"}}, []float64{-1, -1, 10, -1, 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, paths := twoFiles(t, `rate output:n=(\d+)`)
+			want(t, lookAt(t, s, paths, tt.looks), tt.want...)
+		})
 	}
 }
 
