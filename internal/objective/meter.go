@@ -106,12 +106,10 @@ func (m *meter) suspect(before, now float64) {
 	}
 }
 
-// skip forgets the present interval: what happened in it is not known.
+// skip forgets the present interval: what happened in it is not known. Values stand for
+// themselves, and a total knows the rise when it is told again.
 func (m *meter) skip(at time.Time) {
-	if !m.from.IsZero() && m.meaning != Value {
+	if !m.from.IsZero() && m.meaning != Value && m.meaning != Rate {
 		m.from = at
-	}
-	if m.meaning == Rate {
-		m.from, m.totals = time.Time{}, nil
 	}
 }

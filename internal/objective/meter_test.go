@@ -75,15 +75,17 @@ func TestRisingValues(t *testing.T) {
 	}
 }
 
-// What happened while nobody looked is not known: it is neither nothing nor much.
+// What happened while nobody looked is not known: it is neither nothing nor much. Of a total it
+// is known when that is told again.
 func TestSkippedInterval(t *testing.T) {
-	for meaning, want := range map[Meaning]float64{Matches: 10, Sum: 10, Rate: -1} {
+	for meaning, want := range map[Meaning]float64{Matches: 10, Sum: 10, Rate: 100} {
 		m := &meter{meaning: meaning}
 		at := time.Unix(100, 0)
 		values(m, looks{{1}})
 		m.skip(at.Add(10 * time.Second))
-		m.rise(nil, []float64{1}, at.Add(10*time.Second+100*time.Millisecond))
-		value, known := m.take([]float64{1}, at.Add(10*time.Second+100*time.Millisecond))
+		at = at.Add(10*time.Second + 100*time.Millisecond)
+		m.rise(nil, []float64{1001}, at)
+		value, known := m.take([]float64{1}, at)
 		if !known {
 			value = -1
 		}

@@ -4,6 +4,7 @@ package objective
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -193,13 +194,13 @@ func (s *Source) grow(to Sink) {
 // look looks at what was written since the last time.
 func (s *Source) look(since, now time.Time, to Sink) {
 	var found []float64
-	end := since
-	for _, f := range s.files {
+	end, missed := since, false
+	for _, f := range slices.Clone(s.files) {
 		numbers, at, err := f.read(since, now)
 		if err != nil {
-			s.complain(to, err)
-			s.meter.skip(now)
-			return
+			missed = true
+			s.fail(f, err, to)
+			continue
 		}
 		s.meter.rise(f, numbers, at)
 		if len(numbers) > 0 {
@@ -207,10 +208,23 @@ func (s *Source) look(since, now time.Time, to Sink) {
 			end = slices.MaxFunc([]time.Time{end, at}, time.Time.Compare)
 		}
 	}
+	if missed && s.spec.Meaning != Value { // the numbers of the others say nothing about the sum
+		s.meter.skip(now)
+		return
+	}
 	if s.spec.Meaning != Rate { // of a total it matters when it was reached
 		end = now
 	}
 	s.take(found, end, to)
+}
+
+// fail says why a file was not read. One that cannot be read is left, since nothing is known of
+// the sum with it; but not the only one: it may be readable again.
+func (s *Source) fail(f *follower, err error, to Sink) {
+	s.complain(to, err)
+	if !errors.Is(err, errSkipped) && len(s.files) > 1 {
+		s.leave(f)
+	}
 }
 
 // take hands on what was found.

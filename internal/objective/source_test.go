@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/follow"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -161,6 +162,40 @@ func TestRatesOfFiles(t *testing.T) {
 			want(t, lookAt(t, s, paths, tt.looks), tt.want...)
 		})
 	}
+}
+
+// Of a file with too much in it the others do not suffer: none of their numbers is lost, or counted in
+// a time in which it was not written.
+func TestNoisyFile(t *testing.T) {
+	noise := strings.Repeat("x", maxRead+1) + "\n"
+	for text, tt := range map[string]struct {
+		looks [][]string
+		want  []float64
+	}{
+		`output:n=`:            {[][]string{{"n=1\n"}, {"n=1\n"}, {noise, "n=1\nn=1\n"}, {"", "n=1\n"}}, []float64{-1, 10, -1, 10}},
+		`value output:n=(\d+)`: {[][]string{{"n=1\n"}, {noise, "n=2\n"}, {"n=3\n", "n=5\n"}}, []float64{1, 2, 4}},
+		`rate output:n=(\d+)`:  {[][]string{{"n=1\n", "n=1\n"}, {noise, "n=2\n"}, {"n=3\n", "n=4\n"}}, []float64{-1, -1, 25}},
+	} {
+		t.Run(text, func(t *testing.T) {
+			s, paths := twoFiles(t, text)
+			want(t, lookAt(t, s, paths, tt.looks), tt.want...)
+		})
+	}
+}
+
+// A file that cannot be read is left, so that the others are measured.
+func TestUnreadableFile(t *testing.T) {
+	s, paths := twoFiles(t, `output:n=`)
+	path := filepath.Join(t.TempDir(), "c")
+	f, err := follow.Path(path)
+	if err == nil {
+		err = os.Mkdir(path, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.follow(f)
+	want(t, lookAt(t, s, paths, [][]string{{}, {"n=1\n"}, {"", "n=1\n"}}), -1, -1, 10)
 }
 
 func TestOutputIsNoFile(t *testing.T) {
