@@ -39,7 +39,7 @@ type hitRate struct {
 }
 
 func newHitRate(measured func(float64, time.Time)) *hitRate {
-	return &hitRate{whole: whole[uint64]{measured: measured, lasting: lastingRate}}
+	return &hitRate{whole: whole[uint64]{measured: measured, steady: true, lasting: lastingRate}}
 }
 
 // Take implements session.Sink.
@@ -69,7 +69,7 @@ func (h *hitRate) count(b *attunev1.AggregateBatch) {
 		}
 	}
 	if h.hit && len(rates) > 0 {
-		h.whole.take(time.Unix(0, b.GetToUnixNano()), rates)
+		h.whole.take(time.Unix(0, b.GetFromUnixNano()), time.Unix(0, b.GetToUnixNano()), rates)
 	}
 }
 
@@ -81,9 +81,9 @@ type nodes struct {
 }
 
 func newNodes(spec objective.Spec, measured func(float64, time.Time)) *nodes {
-	n := &nodes{said: map[string]bool{}, whole: whole[string]{measured: measured, lasting: lastingRate}}
+	n := &nodes{said: map[string]bool{}, whole: whole[string]{measured: measured, steady: true, lasting: lastingRate}}
 	if spec.Meaning == objective.Value || spec.Meaning == objective.Rate {
-		n.whole.lasting = lastingNumber
+		n.whole.steady, n.whole.lasting = false, lastingNumber
 	}
 	n.whole.mean = spec.Meaning == objective.Value
 	return n
@@ -97,7 +97,7 @@ const mostSaid = 20
 func (n *nodes) take(controller string, part *attunev1.ObjectivePart) (remark string) {
 	text := part.GetTrouble()
 	if text == "" {
-		n.whole.take(time.Unix(0, part.GetEndUnixNano()), map[string]float64{controller: part.GetValue()})
+		n.whole.take(time.Time{}, time.Unix(0, part.GetEndUnixNano()), map[string]float64{controller: part.GetValue()})
 		return ""
 	}
 	if n.said[text] || len(n.said) >= mostSaid {

@@ -86,7 +86,7 @@ func TestOwnersObjectiveDecides(t *testing.T) {
 // Hits are added up over processes. What nobody counted is not known.
 func TestHitRate(t *testing.T) {
 	var got []float64
-	h := &hitRate{whole: whole[uint64]{lasting: time.Second / 2, measured: func(value float64, end time.Time) { got = append(got, value, float64(end.UnixNano())) }}}
+	h := &hitRate{whole: whole[uint64]{steady: true, lasting: time.Second / 2, measured: func(value float64, end time.Time) { got = append(got, value, float64(end.UnixNano())) }}}
 	ask := func(name string, point uint32, over bool) {
 		h.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{
 			Asked: &attunev1.RecordedAsk{Asker: name, Point: point, Over: over},

@@ -3,40 +3,44 @@
 package analyzer
 
 import (
+	"maps"
 	"time"
 )
 
 // whole makes the owner's objective of what the parts of an application achieve, each a
 // process, or the processes of a node. Parts tell theirs in a pace of their own: that of the
-// whole is known when all have told it, or one tells it again. It belongs to the session's
-// loop.
+// whole is known when all have told it. It belongs to the session's loop.
 type whole[K comparable] struct {
 	measured func(value float64, end time.Time)
 	mean     bool          // of the parts, else their sum
+	steady   bool          // parts tell all the time: one that tells again waits for no other
 	lasting  time.Duration // how long a part counts after it was told
 	parts    map[K]told
 }
 
 // told is what a part has told last.
 type told struct {
-	value float64
-	end   time.Time
-	fresh bool // it is not in a value of the whole yet
+	value     float64 // over the interval
+	from, end time.Time
+	fresh     bool // it is not in a value of the whole yet
 }
 
-// take takes what parts have achieved in an interval that ends at a time.
-func (w *whole[K]) take(end time.Time, parts map[K]float64) {
+// take takes what parts have achieved in an interval; from: zero, since they told it last.
+func (w *whole[K]) take(from, end time.Time, parts map[K]float64) {
 	if w.parts == nil {
 		w.parts = map[K]told{}
 	}
 	for k := range parts {
-		if w.parts[k].fresh {
+		if w.steady && w.parts[k].fresh {
 			w.close()
 			break
 		}
 	}
 	for k, value := range parts {
-		w.parts[k] = told{value, end, true}
+		w.parts[k] = w.parts[k].and(value, from, end)
+	}
+	if !w.steady {
+		w.dropSilent(end)
 	}
 	for _, p := range w.parts {
 		if !p.fresh {
@@ -44,6 +48,36 @@ func (w *whole[K]) take(end time.Time, parts map[K]float64) {
 		}
 	}
 	w.close()
+}
+
+// and adds what the part has told next to what is in no value of the whole yet.
+func (t told) and(value float64, from, end time.Time) told {
+	if from.IsZero() {
+		from = t.end
+	}
+	if whole := end.Sub(t.from); !t.from.IsZero() && whole > 0 && t.fresh {
+		value = (t.value*float64(t.end.Sub(t.from)) + value*float64(end.Sub(from))) / float64(whole)
+		from = t.from
+	}
+	return told{value: value, from: from, end: end, fresh: true}
+}
+
+// dropSilent drops parts that told theirs too long ago. What the others achieved meanwhile
+// is not the whole.
+func (w *whole[K]) dropSilent(now time.Time) {
+	all := len(w.parts)
+	maps.DeleteFunc(w.parts, func(_ K, p told) bool { return now.Sub(p.end) > w.lasting })
+	if len(w.parts) < all {
+		w.restart()
+	}
+}
+
+// restart forgets what is in no value yet.
+func (w *whole[K]) restart() {
+	for k, p := range w.parts {
+		p.fresh = false
+		w.parts[k] = p
+	}
 }
 
 // close makes a value of the whole. What a part told too long ago is of one that has ended.
@@ -54,21 +88,17 @@ func (w *whole[K]) close() {
 			end = p.end
 		}
 	}
-	var sum float64
-	for k, p := range w.parts {
-		if end.Sub(p.end) > w.lasting {
-			delete(w.parts, k)
-			continue
-		}
-		sum += p.value
-		p.fresh = false
-		w.parts[k] = p
-	}
+	maps.DeleteFunc(w.parts, func(_ K, p told) bool { return end.Sub(p.end) > w.lasting })
 	if len(w.parts) == 0 {
 		return
+	}
+	var sum float64
+	for _, p := range w.parts {
+		sum += p.value
 	}
 	if w.mean {
 		sum /= float64(len(w.parts))
 	}
+	w.restart()
 	w.measured(sum, end)
 }
