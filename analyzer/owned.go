@@ -51,6 +51,8 @@ func (h *hitRate) Take(f *attunev1.RecordingFrame) {
 		}
 	case *attunev1.RecordingFrame_Aggregates:
 		h.count(k.Aggregates)
+	case *attunev1.RecordingFrame_ProcessGone:
+		h.whole.leave(k.ProcessGone.GetEnded().GetProcess())
 	}
 }
 

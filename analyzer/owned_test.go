@@ -3,6 +3,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +108,48 @@ func TestHitRate(t *testing.T) {
 	count(5, 6, &attunev1.Aggregate{Point: 4, Process: 1})
 	want := []float64{30, 2e9, 5, 5e9, 0, 6e9}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// hitsOf returns what becomes of frames in the values of a point, "value@milliseconds" each.
+func hitsOf(frames ...*attunev1.RecordingFrame) (values []string) {
+	h := newHitRate(func(value float64, end time.Time) {
+		values = append(values, fmt.Sprintf("%v@%d", value, end.UnixMilli()))
+	})
+	h.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{
+		Asked: &attunev1.RecordedAsk{Asker: report.ObjectiveAsker, Point: 4},
+	}})
+	for _, f := range frames {
+		h.Take(f)
+	}
+	return values
+}
+
+// counted are hits of an interval, in milliseconds.
+func counted(from, to time.Duration, hits map[uint64]uint64) *attunev1.RecordingFrame {
+	b := &attunev1.AggregateBatch{FromUnixNano: int64(from * time.Millisecond), ToUnixNano: int64(to * time.Millisecond)}
+	for process, count := range hits {
+		b.Aggregates = append(b.Aggregates, &attunev1.Aggregate{Point: 4, Process: process, Count: count})
+	}
+	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Aggregates{Aggregates: b}}
+}
+
+func gone(process uint64) *attunev1.RecordingFrame {
+	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{
+		ProcessGone: &attunev1.RecordedProcessEnd{Ended: &attunev1.ProcessEnded{Process: process}},
+	}}
+}
+
+// What a process did before its end counts once, for as long as it ran.
+func TestHitsOfTheEnded(t *testing.T) {
+	got := hitsOf(
+		counted(0, 1000, map[uint64]uint64{1: 10, 2: 10, 3: 10}),
+		counted(1000, 1500, map[uint64]uint64{1: 5}), gone(1), gone(3),
+		counted(1000, 2000, map[uint64]uint64{2: 10}),
+		counted(2000, 3000, map[uint64]uint64{2: 10}),
+	)
+	if diff := cmp.Diff([]string{"30@1000", "15@2000", "10@3000"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

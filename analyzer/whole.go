@@ -23,6 +23,7 @@ type told struct {
 	value     float64 // over the interval
 	from, end time.Time
 	fresh     bool // it is not in a value of the whole yet
+	gone      bool // and is the last one
 }
 
 // take takes what parts have achieved in an interval; from: zero, since they told it last.
@@ -62,6 +63,16 @@ func (t told) and(value float64, from, end time.Time) told {
 	return told{value: value, from: from, end: end, fresh: true}
 }
 
+// leave takes the end of a part. What it told last still counts, once.
+func (w *whole[K]) leave(k K) {
+	if p := w.parts[k]; p.fresh {
+		p.gone = true
+		w.parts[k] = p
+	} else {
+		delete(w.parts, k)
+	}
+}
+
 // dropSilent drops parts that told theirs too long ago. What the others achieved meanwhile
 // is not the whole.
 func (w *whole[K]) dropSilent(now time.Time) {
@@ -77,6 +88,9 @@ func (w *whole[K]) restart() {
 	for k, p := range w.parts {
 		p.fresh = false
 		w.parts[k] = p
+		if p.gone {
+			delete(w.parts, k)
+		}
 	}
 }
 
@@ -94,6 +108,9 @@ func (w *whole[K]) close() {
 	}
 	var sum float64
 	for _, p := range w.parts {
+		if p.gone && end.After(p.end) { // for the rest of the interval it achieved nothing
+			p.value *= float64(p.end.Sub(p.from)) / float64(end.Sub(p.from))
+		}
 		sum += p.value
 	}
 	if w.mean {
