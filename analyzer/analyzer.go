@@ -86,6 +86,9 @@ func (a *Analyzer) Remark(text string) {
 	}})
 }
 
+// remarkLater is Remark for the session's loop, which must not wait for itself.
+func (a *Analyzer) remarkLater(text string) { a.wg.Go(func() { a.Remark(text) }) }
+
 // Session takes what the channels carry that belong to this session.
 func (a *Analyzer) Session() *session.Session { return a.session }
 
@@ -108,7 +111,7 @@ func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	}
 	if a.cfg.Objective != nil && a.cfg.Objective.Kind == objective.Point {
 		want := &attunev1.Want{Points: []*attunev1.PointWant{{Point: a.cfg.Objective.Point}}}
-		a.ask(ctx, report.ObjectiveAsker, newHitRate(a.Measured), want)
+		a.ask(ctx, report.ObjectiveAsker, newHitRate(a.Measured, a.remarkLater), want)
 	}
 	if a.written.recorder != nil {
 		a.ask(ctx, report.OwnerName+" record", nil, &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it

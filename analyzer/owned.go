@@ -3,6 +3,7 @@
 package analyzer
 
 import (
+	"maps"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -36,10 +37,17 @@ type hitRate struct {
 	whole whole[uint64] // by process
 	index uint32        // of the point; 0: there is none
 	hit   bool          // once at least: what comes before is not of the objective
+	// off are processes of which the overhead budget leaves no hits, so that nothing is known of
+	// the whole; false: it leaves them again, and the next interval is not complete.
+	off map[uint64]bool
+	say func(text string) // once; nil: it was said
 }
 
-func newHitRate(measured func(float64, time.Time)) *hitRate {
-	return &hitRate{whole: whole[uint64]{measured: measured, steady: true, lasting: lastingRate}}
+func newHitRate(measured func(float64, time.Time), say func(string)) *hitRate {
+	return &hitRate{
+		whole: whole[uint64]{measured: measured, steady: true, lasting: lastingRate},
+		off:   map[uint64]bool{}, say: say,
+	}
 }
 
 // Take implements session.Sink.
@@ -51,8 +59,32 @@ func (h *hitRate) Take(f *attunev1.RecordingFrame) {
 		}
 	case *attunev1.RecordingFrame_Aggregates:
 		h.count(k.Aggregates)
+	case *attunev1.RecordingFrame_PointStatus:
+		if k.PointStatus.GetPoint() == h.index {
+			h.changed(k.PointStatus)
+		}
 	case *attunev1.RecordingFrame_ProcessGone:
-		h.whole.leave(k.ProcessGone.GetEnded().GetProcess())
+		process := k.ProcessGone.GetEnded().GetProcess()
+		h.whole.leave(process)
+		delete(h.off, process)
+	}
+}
+
+// changed takes what became of the point in a process.
+func (h *hitRate) changed(st *attunev1.PointStatus) {
+	_, off := h.off[st.GetProcess()]
+	switch {
+	case st.GetState() == attunev1.PointState_POINT_STATE_OFF:
+		h.off[st.GetProcess()] = true
+		h.whole.restart()
+		if h.say != nil {
+			h.say("your objective: it is not known while the overhead budget of a process leaves nothing of the point")
+			h.say = nil
+		}
+	case st.GetState() != attunev1.PointState_POINT_STATE_PLACED:
+		delete(h.off, st.GetProcess())
+	case off:
+		h.off[st.GetProcess()] = false
 	}
 }
 
@@ -64,13 +96,18 @@ func (h *hitRate) count(b *attunev1.AggregateBatch) {
 		return
 	}
 	rates := map[uint64]float64{}
+	known := len(h.off) == 0
 	for _, one := range b.GetAggregates() {
 		if one.GetPoint() == h.index {
 			rates[one.GetProcess()] += float64(one.GetCount()) / seconds
 			h.hit = h.hit || one.GetCount() > 0
 		}
 	}
-	if h.hit && len(rates) > 0 {
+	maps.DeleteFunc(h.off, func(process uint64, off bool) bool {
+		_, counted := rates[process]
+		return counted && !off
+	})
+	if known && h.hit && len(rates) > 0 {
 		h.whole.take(time.Unix(0, b.GetFromUnixNano()), time.Unix(0, b.GetToUnixNano()), rates)
 	}
 }

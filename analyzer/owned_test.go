@@ -112,18 +112,22 @@ func TestHitRate(t *testing.T) {
 	}
 }
 
-// hitsOf returns what becomes of frames in the values of a point, "value@milliseconds" each.
-func hitsOf(frames ...*attunev1.RecordingFrame) (values []string) {
-	h := newHitRate(func(value float64, end time.Time) {
-		values = append(values, fmt.Sprintf("%v@%d", value, end.UnixMilli()))
-	})
+// hitsOf returns what becomes of frames in the values of a point, "value@milliseconds" each, and
+// what is said.
+func hitsOf(frames ...*attunev1.RecordingFrame) (values, said []string) {
+	h := newHitRate(
+		func(value float64, end time.Time) {
+			values = append(values, fmt.Sprintf("%v@%d", value, end.UnixMilli()))
+		},
+		func(text string) { said = append(said, text) },
+	)
 	h.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{
 		Asked: &attunev1.RecordedAsk{Asker: report.ObjectiveAsker, Point: 4},
 	}})
 	for _, f := range frames {
 		h.Take(f)
 	}
-	return values
+	return values, said
 }
 
 // counted are hits of an interval, in milliseconds.
@@ -135,6 +139,12 @@ func counted(from, to time.Duration, hits map[uint64]uint64) *attunev1.Recording
 	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Aggregates{Aggregates: b}}
 }
 
+func becomes(process uint64, state attunev1.PointState) *attunev1.RecordingFrame {
+	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointStatus{
+		PointStatus: &attunev1.PointStatus{Point: 4, Process: process, State: state},
+	}}
+}
+
 func gone(process uint64) *attunev1.RecordingFrame {
 	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{
 		ProcessGone: &attunev1.RecordedProcessEnd{Ended: &attunev1.ProcessEnded{Process: process}},
@@ -143,13 +153,44 @@ func gone(process uint64) *attunev1.RecordingFrame {
 
 // What a process did before its end counts once, for as long as it ran.
 func TestHitsOfTheEnded(t *testing.T) {
-	got := hitsOf(
+	got, _ := hitsOf(
 		counted(0, 1000, map[uint64]uint64{1: 10, 2: 10, 3: 10}),
 		counted(1000, 1500, map[uint64]uint64{1: 5}), gone(1), gone(3),
 		counted(1000, 2000, map[uint64]uint64{2: 10}),
 		counted(2000, 3000, map[uint64]uint64{2: 10}),
 	)
 	if diff := cmp.Diff([]string{"30@1000", "15@2000", "10@3000"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// While the budget leaves nothing of the point in a process nothing is known of the whole, and people
+// are told why.
+func TestHitsOfAPointThatIsOff(t *testing.T) {
+	both, one := map[uint64]uint64{1: 10, 2: 10}, map[uint64]uint64{2: 10}
+	off, placed := attunev1.PointState_POINT_STATE_OFF, attunev1.PointState_POINT_STATE_PLACED
+	got, said := hitsOf(
+		becomes(1, placed), counted(0, 1000, both), becomes(1, off),
+		counted(1000, 2000, one), counted(2000, 3000, one), counted(5000, 6000, one), becomes(1, placed),
+		counted(6000, 7000, both), counted(7000, 8000, both), becomes(1, off),
+		counted(8000, 9000, one), gone(1), counted(9000, 10000, one),
+	)
+	if diff := cmp.Diff([]string{"20@1000", "20@8000", "10@10000"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(said) != 1 {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Of an interval that came apart both parts count.
+func TestHitsThatCameApart(t *testing.T) {
+	got, _ := hitsOf(
+		counted(0, 1000, map[uint64]uint64{1: 10, 2: 10}),
+		counted(1000, 1500, map[uint64]uint64{1: 10}),
+		counted(1000, 2000, map[uint64]uint64{1: 10, 2: 10}),
+	)
+	if diff := cmp.Diff([]string{"20@1000", "30@1500", "30@2000"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

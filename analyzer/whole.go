@@ -51,12 +51,13 @@ func (w *whole[K]) take(from, end time.Time, parts map[K]float64) {
 	w.close()
 }
 
-// and adds what the part has told next to what is in no value of the whole yet.
+// and adds what the part has told next to what is in no value of the whole yet, or of
+// an interval that came apart.
 func (t told) and(value float64, from, end time.Time) told {
 	if from.IsZero() {
 		from = t.end
 	}
-	if whole := end.Sub(t.from); !t.from.IsZero() && whole > 0 && t.fresh {
+	if whole := end.Sub(t.from); !t.from.IsZero() && whole > 0 && (t.fresh || from.Equal(t.from)) {
 		value = (t.value*float64(t.end.Sub(t.from)) + value*float64(end.Sub(from))) / float64(whole)
 		from = t.from
 	}
