@@ -69,12 +69,12 @@ func (k *aggregates) close() {
 }
 
 // batchUntil returns a batch of what was counted in the running interval, which ends now. It
-// is as long as the monotonic clock says: the time of day may be set meanwhile. The caller
+// is as long as the monotonic clock says: the time of day may be set meanwhile. All batches of
+// an interval have the same beginning, by which they are known to belong together. The caller
 // holds mu.
 func (k *aggregates) batchUntil(now time.Time, counted []*attunev1.Aggregate) *attunev1.AggregateBatch {
-	return &attunev1.AggregateBatch{
-		FromUnixNano: now.Add(k.began.Sub(now)).UnixNano(), ToUnixNano: now.UnixNano(), Aggregates: counted,
-	}
+	from := k.began.UnixNano()
+	return &attunev1.AggregateBatch{FromUnixNano: from, ToUnixNano: from + int64(now.Sub(k.began)), Aggregates: counted}
 }
 
 // deliver waits until the Analyzer takes a batch. The caller holds mu.
