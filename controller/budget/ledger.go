@@ -48,7 +48,7 @@ type Load struct {
 	Asked, Now Level
 	// Hits in the round; unknown, and 0, where Now is Off.
 	Hits uint64
-	// Every is how many hits one that was counted stands for; 0: one.
+	// Every is how many hits a record stands for that was sampled: for whoever fills in Hits.
 	Every uint64
 	// Costs of one hit.
 	Costs Costs
@@ -62,7 +62,7 @@ func (l Load) taken(at Level) time.Duration {
 	if at == Off {
 		return 0
 	}
-	return time.Duration(float64(l.Hits*max(l.Every, 1)) * l.Costs[at])
+	return time.Duration(float64(l.Hits) * l.Costs[at])
 }
 
 // Step is a change of one point's level.

@@ -65,7 +65,7 @@ func (b *budgeting) settle() {
 		}
 		current := slices.Clone(loads)
 		for i := range current {
-			current[i].Hits = hits[current[i].Point]
+			current[i].Hits = hits[current[i].Point].total(current[i].Every)
 		}
 		for _, step := range b.ledgers.Of(t).Round(now.at.Sub(before.at), now.cpu-before.cpu, current) {
 			b.placer().Degrade(t.Handle(), step)

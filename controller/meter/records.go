@@ -43,11 +43,11 @@ type records struct {
 
 // recorded is what is known of the records of one member.
 type recorded struct {
-	lost      losses            // in rings
-	untold    losses            // those that no batch has told of yet
-	held      []uprobe.Batch    // until the Analyzer is told of it for the first time
-	reclaimed time.Time         // when its slots were last reclaimed
-	hits      map[uint16]uint64 // of points, since the budget looked last
+	lost      losses         // in rings
+	untold    losses         // those that no batch has told of yet
+	held      []uprobe.Batch // until the Analyzer is told of it for the first time
+	reclaimed time.Time      // when its slots were last reclaimed
+	hits      counts         // of points, since the budget looked last
 }
 
 // drain moves the records of all processes to the event channel and returns
@@ -171,7 +171,7 @@ func (r *records) returned(b *attunev1.RecordBatch) {
 // is lost too. The caller holds mu.
 func (r *records) send(t *member.Member, packed []byte) {
 	of := r.of.Of(t)
-	n := of.countRecords(packed)
+	n := of.hits.addRecords(packed)
 	u := of.untold
 	sent := r.offer(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
 		Records: &attunev1.RecordBatch{
@@ -208,36 +208,19 @@ func (r *records) finish(t *member.Member, ended *attunev1.ProcessEnded) (untold
 	}}
 }
 
-// countRecords adds packed records to what the budget knows, and returns how many
-// there are.
-func (o *recorded) countRecords(packed []byte) (n uint64) {
-	for run := range attunev1.RecordRuns(packed) {
-		o.countHits(uint16(run.Point), run.Records)
-		n += run.Records
-	}
-	return n
-}
-
-func (o *recorded) countHits(point uint16, hits uint64) {
-	if o.hits == nil {
-		o.hits = make(map[uint16]uint64)
-	}
-	o.hits[point] += hits
-}
-
 // countAggregates adds what was summed up to what the budget knows.
 func (r *records) countAggregates(aggregates []*attunev1.Aggregate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range aggregates {
 		if t := r.members.Get(a.GetProcess()); t != nil {
-			r.of.Of(t).countHits(uint16(a.GetPoint()), a.GetCount()+a.GetUnreadable())
+			r.of.Of(t).hits.add(a.GetPoint(), counted{hits: a.GetCount() + a.GetUnreadable()})
 		}
 	}
 }
 
-// takeHits returns the hits of a process since the last call, by point.
-func (r *records) takeHits(t *member.Member) map[uint16]uint64 {
+// takeHits returns what was counted of a process since the last call, by point.
+func (r *records) takeHits(t *member.Member) counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.of.Of(t)

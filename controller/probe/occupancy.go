@@ -55,11 +55,10 @@ func (d degradations) describe(index uint16, status *attunev1.PointStatus) {
 
 // load is a point as the budget sees it.
 func (d degradations) load(index uint16, spec *attunev1.MeasurePoint, p *placement) budget.Load {
-	l := budget.Load{Point: index, Asked: asked(spec), Now: d.level(index, spec), Costs: costsOf(p, spec)}
-	if l.Now == budget.Sampled {
-		l.Every = uint64(powerOfTwo(d.effective(index, spec).GetSampleEvery()))
+	return budget.Load{
+		Point: index, Asked: asked(spec), Now: d.level(index, spec), Costs: costsOf(p, spec),
+		Every: uint64(powerOfTwo(delivered(spec, budget.Sampled).GetSampleEvery())),
 	}
-	return l
 }
 
 // occupancy is what is placed in one process, and tells of it. It is guarded by

@@ -98,8 +98,8 @@ func AllRecords(packed []byte) iter.Seq[Record] {
 type RecordRun struct {
 	// Point is the index of the measure point.
 	Point uint32
-	// Records is how many they are.
-	Records uint64
+	// Records is how many they are, and Sampled how many of them stand for several hits.
+	Records, Sampled uint64
 	// Packed holds them with their continuations, in the memory that they were
 	// read from.
 	Packed []byte
@@ -115,6 +115,9 @@ func RecordRuns(packed []byte) iter.Seq[RecordRun] {
 			end := 0
 			for len(packed)-end >= RecordSize && pointOf(packed[end:]) == run.Point {
 				run.Records++
+				if packed[end+recordFlags]&RecordSampled != 0 {
+					run.Sampled++
+				}
 				end += RecordSize
 				end += continued(packed[end:])
 			}

@@ -72,14 +72,14 @@ func TestRecordRuns(t *testing.T) {
 	record := func(point uint64) []byte { return unit(1, head(point, 0, 2), 3, 4) }
 	follow := unit(0, continues(1), 0, 0)
 	lost := slices.Concat(follow, follow) // of a record that is not there
-	first := slices.Concat(record(7), follow, record(7))
+	first := slices.Concat(record(7), follow, unit(1, head(7, attunev1.RecordSampled, 2), 3, 4))
 	packed := slices.Concat(lost, first, record(8), follow, record(7), record(0)[:31])
 	var got []attunev1.RecordRun
 	for run := range attunev1.RecordRuns(packed) {
 		got = append(got, run)
 	}
 	want := []attunev1.RecordRun{
-		{Point: 7, Records: 2, Packed: first},
+		{Point: 7, Records: 2, Sampled: 1, Packed: first},
 		{Point: 8, Records: 1, Packed: slices.Concat(record(8), follow)},
 		{Point: 7, Records: 1, Packed: record(7)},
 	}
