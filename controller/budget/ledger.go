@@ -83,6 +83,10 @@ type Ledger struct {
 type account struct {
 	pause time.Duration
 	calm  time.Duration // it has been affordable for so long
+	// cut says that it was to get less when it was at the level from, which takes some
+	// rounds where points are being placed.
+	cut  bool
+	from Level
 }
 
 // New returns a Ledger for points that may take a share of their process' CPU time.
@@ -131,7 +135,7 @@ func (l *Ledger) less(loads []Load, total, budget, cpu time.Duration) []Step {
 		if then[i] == load.Now {
 			continue
 		}
-		l.account(load.Point).punish()
+		l.account(load.Point).punish(load.Now)
 		steps = append(steps, Step{load.Point, then[i], fmt.Sprintf(
 			"it took %s of the process' CPU time, all points together %s, where the budget is %s",
 			percent(load.taken(load.Now), cpu), percent(total, cpu), percent(budget, cpu))})
@@ -165,7 +169,7 @@ func (l *Ledger) more(loads []Load, total, budget, elapsed time.Duration) []Step
 			continue
 		}
 		if a.calm += elapsed; a.calm >= a.pause && len(steps) == 0 {
-			a.calm = 0
+			a.calm, a.cut = 0, false
 			steps = append(steps, Step{load.Point, to, fmt.Sprintf("it has been affordable for %v", a.pause)})
 		}
 	}
@@ -198,9 +202,13 @@ func (l *Ledger) account(point uint16) *account {
 	return l.points[point]
 }
 
-// punish makes the next pause longer than the last one.
-func (a *account) punish() {
-	a.calm = 0
+// punish makes the next pause longer than the last one, once for a level that the point is
+// cut from, however often that is asked for.
+func (a *account) punish(from Level) {
+	if a.cut && a.from == from {
+		return
+	}
+	a.cut, a.from, a.calm = true, from, 0
 	a.pause = min(max(2*a.pause, firstPause), lastPause)
 }
 

@@ -126,6 +126,40 @@ func TestMore(t *testing.T) {
 	}
 }
 
+// A step that comes into force some rounds later counts once.
+func TestSlowStep(t *testing.T) {
+	p := start(Load{Costs: stub})
+	p.rates[0] = 2_100_000
+	for range 4 {
+		if steps := p.round(); len(steps) != 1 || steps[0].To != Sampled {
+			t.Fatalf("%+v, want one to be sampled", steps)
+		}
+		p.loads[0].Now = Each
+	}
+	p.loads[0].Now = Sampled
+	p.rates[0] = 500_000
+	for range 4 {
+		if steps := p.round(); len(steps) > 0 {
+			t.Fatalf("%+v before its pause is over", steps)
+		}
+	}
+	if p.round(); p.levels() != "each" {
+		t.Errorf("%s after 5 s", p.levels())
+	}
+	p.rates[0] = 2_100_000
+	p.round() // cut again
+	p.rates[0] = 500_000
+	for range 9 {
+		p.round()
+	}
+	if p.levels() != "sampled" {
+		t.Errorf("%s before 10 s are over", p.levels())
+	}
+	if p.round(); p.levels() != "each" {
+		t.Errorf("%s after 10 s", p.levels())
+	}
+}
+
 // Between half of the budget and the whole nothing changes.
 func TestNoMoreAtTheEdge(t *testing.T) {
 	p := start(Load{Costs: stub})
