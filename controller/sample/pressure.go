@@ -74,7 +74,7 @@ type pressure struct {
 	// shift is what is added to what the cgroup has, so that counters do not fall
 	// where the process is put into another one.
 	shift, last [len(pressureFiles)][2]uint64
-	moved       bool
+	told, moved [len(pressureFiles)]bool // there is a last; of another group than now
 }
 
 func (p *pressure) close(s *Sampler) {
@@ -110,7 +110,7 @@ func (p *pressure) read(s *Sampler, of *process, to []series.Reading) ([]series.
 	defer p.all.mu.Unlock()
 	if dir != "" && (p.group == nil || p.group.dir != dir) {
 		p.leave(s)
-		p.group, p.moved = p.all.join(dir), true
+		p.group, p.moved = p.all.join(dir), p.told
 	}
 	if p.group == nil {
 		return to, nil
@@ -143,14 +143,14 @@ func (p *pressure) readings(to []series.Reading) []series.Reading {
 				continue
 			}
 			now := p.group.stalled[i][j]
-			if p.moved && p.last[i][j] > 0 {
+			if p.moved[i] {
 				p.shift[i][j] = p.last[i][j] - now
 			}
 			p.last[i][j] = now + p.shift[i][j]
 			to = append(to, series.Reading{ID: id, Value: p.last[i][j]})
 		}
+		p.told[i], p.moved[i] = true, false
 	}
-	p.moved = false
 	return to
 }
 

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -66,8 +68,7 @@ func groups(t *testing.T, dir, suffix string, some int) {
 	}
 }
 
-// The pressure is that of the process' cgroup, or the node's; counters do not fall
-// where the process is put into another group.
+// The pressure is that of the process' cgroup, or the node's.
 func TestPressure(t *testing.T) {
 	proc := newFakeProc(t)
 	proc.set(map[int]fakeThread{fakePID: {"S", 1, 1, 1, 1, "1", 0}})
@@ -98,20 +99,57 @@ func TestPressure(t *testing.T) {
 			}
 		})
 	}
-	t.Run("moved", func(t *testing.T) {
-		s := New(Options{root: proc.root})
-		proc.write("0::/\n", "cgroup")
-		first := mustSample(t, s, fakePID)[series.CPUPressure]
-		proc.write("0::/job\n", "cgroup")
-		for range cgroupRounds + 1 {
-			if got := mustSample(t, s, fakePID)[series.CPUPressure]; got != first {
-				t.Fatalf("pressure %v, want %v as before", got, first)
+}
+
+// TestPressureOfMoved: counters go on where they were when the process is put into another
+// group, also from 0, and by way of one whose pressure becomes known later.
+func TestPressureOfMoved(t *testing.T) {
+	proc := newFakeProc(t)
+	mounted := t.TempDir()
+	proc.write(fmt.Sprintf("26 1 0:23 / %s rw - cgroup2 cgroup2 rw\n", mounted), "..", "self", "mountinfo")
+	node, job, late := filepath.Join(proc.root, "pressure"), filepath.Join(mounted, "job"), filepath.Join(mounted, "late")
+	groups(t, node, "", 100)
+	groups(t, job, ".pressure", 0)
+	s := New(Options{root: proc.root})
+	p := newPressures(proc.root).of(filepath.Join(proc.root, strconv.Itoa(fakePID))).(*pressure)
+	of := &process{buffer: make([]byte, maxFileBytes)}
+	for i, step := range []struct {
+		membership string
+		change     func()
+		want       []uint64 // of the CPU, in microseconds
+	}{
+		{"0::/job\n", nil, []uint64{0}},
+		{"0::/\n", nil, []uint64{0}},
+		{"0::/\n", func() { groups(t, node, "", 150) }, []uint64{50}},
+		{"0::/late\n", nil, nil},
+		{"0::/late\n", func() { groups(t, late, ".pressure", 7) }, []uint64{50}},
+		{"0::/job\n", nil, []uint64{50}},
+		{"0::/job\n", func() { groups(t, job, ".pressure", 4) }, []uint64{54}},
+	} {
+		if step.change != nil {
+			step.change()
+			p.group.at, p.group.skip = time.Time{}, [len(pressureFiles)]int{}
+		}
+		proc.write(step.membership, "cgroup")
+		p.rounds = 0
+		readings, err := p.read(s, of, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []uint64
+		for _, r := range readings {
+			if r.ID == series.CPUPressure {
+				got = append(got, r.Value/1000)
 			}
 		}
-		if err := s.Close(); err != nil || s.files.left.Load() != defaultMaxFiles {
-			t.Errorf("%d descriptors are free after the end, want %d: %v", s.files.left.Load(), defaultMaxFiles, err)
+		if !slices.Equal(got, step.want) {
+			t.Errorf("step %d: pressure %v, want %v", i, got, step.want)
 		}
-	})
+	}
+	p.close(s)
+	if err := s.Close(); err != nil || s.files.left.Load() != defaultMaxFiles {
+		t.Errorf("%d descriptors are free after the end, want %d: %v", s.files.left.Load(), defaultMaxFiles, err)
+	}
 }
 
 // BenchmarkPressure is what a round costs for each control group.
