@@ -51,6 +51,20 @@ func (s sleeper) Wait(ready func() bool) error {
 	return nil
 }
 
+// comeInTime comes to a meeting, and does not stand there for longer than it may.
+func comeInTime(t *testing.T, gathering *meeting) error {
+	t.Helper()
+	gathering.mu.Lock()
+	may := min(gathering.hold, mostHold)
+	gathering.mu.Unlock()
+	begun := time.Now()
+	err := gathering.come(sleeper{})
+	if stood := time.Since(begun); errors.Is(err, errGoOn) && stood > may+time.Millisecond {
+		t.Errorf("stood for %v, want %v", stood, may)
+	}
+	return err
+}
+
 // Whatever ranks do when somebody begins to watch them, and however long each takes
 // from call to call, they meet before the same call; and until they do nobody stands
 // for longer than it may.
@@ -71,7 +85,7 @@ func TestMeeting(t *testing.T) {
 					for call := range calls {
 						time.Sleep(time.Duration(pace.Int64N(int64(slowest))))
 						if time.Now().After(watched) {
-							if err := gathering.come(sleeper{}); err == nil {
+							if err := comeInTime(t, gathering); err == nil {
 								met[rank] = call
 								return
 							} else if !errors.Is(err, errGoOn) {
