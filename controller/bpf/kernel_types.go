@@ -31,6 +31,12 @@ var (
 	CallStructs = slices.Concat(ExecStructs, []string{"uprobe_task", "uprobes_state", "xol_area"})
 	// TakenStructs are for programs that read what a thread took.
 	TakenStructs = slices.Concat(KernelStructs, []string{"sched_entity", "sched_info", "task_io_accounting"})
+	// AccountStructs are for programs that account for trees of processes.
+	AccountStructs = slices.Concat(TakenStructs, []string{"mm_struct", "percpu_counter"})
+	// FileStructs are for programs that look at what is read and written of files.
+	FileStructs = slices.Concat(ExecStructs, []string{
+		"fdtable", "files_struct", "fs_struct", "mount", "sock", "sock_common", "socket", "thread_info", "vfsmount",
+	})
 )
 
 // KernelTypes returns what the loader needs to know of the running kernel in

@@ -24,26 +24,44 @@ func TestKernelTypesAgreeWithLoader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range []string{"procevent/processevents_bpfel.o", "uprobe/uprobes_x86_bpfel.o", "uprobe/captures_x86_bpfel.o"} {
-		t.Run(object, func(t *testing.T) {
-			collection, err := ebpf.LoadCollectionSpec(object)
+	for _, tt := range []struct {
+		object string
+		names  []string // that it is loaded with
+	}{
+		{"procevent/processevents_bpfel.o", slices.Concat(ExecStructs, TakenStructs)},
+		{"taskaccount/taskaccount_bpfel.o", AccountStructs},
+		{"taskaccount/taskfiles_x86_bpfel.o", FileStructs},
+		{"trap/traps_x86_bpfel.o", KernelStructs},
+		{"uprobe/captures_x86_bpfel.o", CallStructs},
+		{"uprobe/uprobes_x86_bpfel.o", CallStructs},
+	} {
+		t.Run(tt.object, func(t *testing.T) {
+			collection, err := ebpf.LoadCollectionSpec(tt.object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := KernelTypes(collection.Types, CallStructs)
+			found := KernelTypes(collection.Types, tt.names)
 			if found == nil {
 				t.Fatal("nothing found")
 			}
-			for typ, err := range found.All() {
-				if err != nil {
-					t.Fatal(err)
+			for _, name := range tt.names {
+				if !hasStruct(collection.Types, name) || !hasStruct(kernel, name) {
+					continue
 				}
-				if quick, ok := typ.(*btf.Struct); ok && slices.Contains(CallStructs, quick.Name) {
-					checkOffsets(t, quick, kernel)
+				var quick *btf.Struct
+				if err := found.TypeByName(name, &quick); err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
 				}
+				checkOffsets(t, quick, kernel)
 			}
 		})
 	}
+}
+
+func hasStruct(in *btf.Spec, name string) bool {
+	var found *btf.Struct
+	return in.TypeByName(name, &found) == nil
 }
 
 func checkOffsets(t *testing.T, quick *btf.Struct, kernel *btf.Spec) {

@@ -19,9 +19,6 @@ import (
 // feature is what errors are about.
 const feature = "accounts of processes"
 
-// kernelStructs are those whose members the kernel places.
-var kernelStructs = slices.Concat(bpf.TakenStructs, []string{"mm_struct", "percpu_counter"})
-
 // Accounts accounts for the trees of processes that begin at its starters.
 type Accounts struct {
 	objects  taskAccountObjects
@@ -47,7 +44,7 @@ func New() (*Accounts, error) {
 	}
 	a := &Accounts{}
 	err = spec.LoadAndAssign(&a.objects, &ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, kernelStructs)},
+		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, bpf.AccountStructs)},
 	})
 	if err != nil {
 		return nil, bpf.Explain(feature, err)

@@ -33,11 +33,6 @@ type Files struct {
 	failed   error             // the first Read that did
 }
 
-// fileStructs are those whose members the kernel places.
-var fileStructs = slices.Concat(bpf.ExecStructs, []string{
-	"fdtable", "files_struct", "fs_struct", "mount", "sock", "sock_common", "socket", "thread_info", "vfsmount",
-})
-
 // filesCasts are the variables that hold the numbers of structs.
 var filesCasts = map[string]string{
 	taskFilesVarTaskType: "task_struct", taskFilesVarFileType: "file",
@@ -62,7 +57,7 @@ func (a *Accounts) newFiles(casts bpf.Casts) (*Files, error) {
 	f := &Files{names: make(map[uint32]string)}
 	err = spec.LoadAndAssign(&f.objects, &ebpf.CollectionOptions{
 		MapReplacements: map[string]*ebpf.Map{taskFilesMapProcesses: a.objects.Processes},
-		Programs:        ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, fileStructs)},
+		Programs:        ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, bpf.FileStructs)},
 	})
 	if err != nil {
 		return nil, bpf.Explain(filesFeature, err)
