@@ -74,6 +74,7 @@ type watch struct {
 
 	flows    map[uint64]*Flow // by inode
 	table    turns.Table      // in which they are read
+	reported time.Time        // the objective was, last
 	places   map[int]int      // how many connections were changed under a descriptor
 	cured    map[int]bool     // descriptors of those that were before the tunlet was started again
 	changed  map[uint64]int   // descriptors of the connections in the present proposal, by inode
@@ -136,12 +137,20 @@ func (w *watch) look(h *sdk.Host, s sdk.Sample) {
 	case looking, proposed:
 		if s.Details.Sockets != nil {
 			w.read(h.Now(), s.Details.Sockets)
-			h.Objective(w.handle.Scope(), w.rate())
-			w.looks.Reported()
+			w.report(h)
 		}
 		if w.state == looking {
 			w.decide(h)
 		}
+	}
+}
+
+// report tells the objective when there is a new value of it.
+func (w *watch) report(h *sdk.Host) {
+	if w.renewed() {
+		w.reported = h.Now()
+		h.Objective(w.handle.Scope(), w.rate())
+		w.looks.Reported()
 	}
 }
 
@@ -207,6 +216,22 @@ func (w *watch) inOrder() []*Flow {
 	list := slices.Collect(maps.Values(w.flows))
 	slices.SortFunc(list, func(a, b *Flow) int { return cmp.Compare(a.Latest.Inode, b.Latest.Inode) })
 	return list
+}
+
+// renewed reports whether the connections have been read since the objective was reported. Of many,
+// some are read in a round, in turn: a sum of which a part is older would tell half of what a change
+// has done, and of a time before it.
+func (w *watch) renewed() bool {
+	renewed := len(w.flows) == 0
+	for _, f := range w.flows {
+		switch {
+		case f.To.After(w.reported), w.table.Gone(f.turn):
+			renewed = true
+		case w.table.Awaited(f.turn):
+			return false
+		}
+	}
+	return renewed
 }
 
 // rate is the objective: bytes per second over all connections that are still there,

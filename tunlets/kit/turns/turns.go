@@ -33,6 +33,10 @@ func (t *Table) Of(before Turn) Turn {
 	return now
 }
 
+// Awaited reports whether the next turn of a row is still to come: it takes as long as from its
+// turn before to its latest.
+func (t *Table) Awaited(of Turn) bool { return t.at.Sub(of.table.at) < of.every }
+
 // Gone reports whether a row is not there any more: since its turn as many rows were read as
 // there are, and it took longer than from its turn before to that. Some are read seldom.
 func (t *Table) Gone(of Turn) bool {
