@@ -51,10 +51,14 @@ func (j *judge) startLooking(p *proposal) {
 	p.state, p.pace, p.deadline = StateJudging, o.Pace, j.now+o.Timeout()
 }
 
-// slowDown gives p more time where samples have come to be farther between than in its trial so
-// far: with the change the pieces of work of which each brings one may take longer.
+// slowDown gives p more time where samples of the owner's objective have come to be farther between
+// than in its trial so far: with the change the pieces of work of which each brings one may take longer.
 func (j *judge) slowDown(p *proposal) {
+	if j.own == nil {
+		return
+	}
 	o, slower := j.objective(p), trial.Objective{Pace: p.pace}
+	o.Pace = max(o.Pace, paceOf(p.trial.Distance(o)))
 	p.deadline += o.Timeout() - slower.Timeout()
 	p.pace = o.Pace
 }

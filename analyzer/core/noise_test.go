@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -164,7 +165,8 @@ func TestNoisyApplications(t *testing.T) {
 
 // ownShapes are applications of which the owner measures something: a line of output that
 // is rare, comes in bursts, drifts or is of one phase or another, a number that a command prints once
-// in a second or in five, and one of each piece of work, more of which a change makes.
+// in a second or in five, and one of each piece of work, more of which a change makes, or fewer that are larger, or one of each
+// rank at the end of each piece.
 func ownShapes() []shape {
 	of := func(names ...string) (out []shape) {
 		for _, s := range shapes {
@@ -187,6 +189,12 @@ func ownShapes() []shape {
 			own = append(own, piece)
 		}
 	}
+	for _, s := range of("white", "wandering", "bimodal") {
+		larger, grouped := s, s
+		larger.name, larger.work, larger.batch = s.name+", larger pieces", 200*time.Millisecond, 12
+		grouped.name, grouped.work, grouped.group = s.name+", in groups", 10*time.Second, 3
+		own = append(own, larger, grouped)
+	}
 	return own
 }
 
@@ -196,7 +204,7 @@ func TestOwnersObjectiveInNoise(t *testing.T) {
 	for _, s := range ownShapes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			of := application{shape: s, owned: true, length: simLength * max(1, max(s.every, s.work)/usualPace)}
+			of := application{shape: s, owned: true, length: simLength * max(1, s.apart()/usualPace)}
 			var harmful, useful, plain tally
 			for _, effect := range []float64{0.3, 0.7, 0.95} {
 				of.effect, of.predicted = effect, 4
@@ -218,6 +226,19 @@ func TestOwnersObjectiveInNoise(t *testing.T) {
 			t.Logf("%s: kept %d of %d harmful, lost %d of %d useful changes (%d not kept)", s.name, harmful.kept, harmful.runs, lost, useful.runs, useful.runs-useful.kept)
 			s.check(t, harmful, useful, lost, 5)
 		})
+	}
+}
+
+// TestRarerSamples: what makes the pieces of work far slower, each of which brings a sample, is found
+// to be a loss, and not what cannot be measured, which would be tried in each process of the program;
+// and what makes them larger may gain.
+func TestRarerSamples(t *testing.T) {
+	s := shape{make: func(rng *rand.Rand) noise { return white(rng, 0.1) }, work: 200 * time.Millisecond}
+	slower := simulateApplication(application{shape: s, owned: true, effect: 0.1, predicted: 4, length: 10 * simLength}, *simRuns)
+	s.batch = 12
+	larger := simulateApplication(application{shape: s, owned: true, effect: 1.2, predicted: 1.2, length: 10 * simLength}, *simRuns)
+	if slower.useless != slower.runs || larger.kept != larger.runs {
+		t.Errorf("%d of %d losses were found, %d of %d gains kept", slower.useless, slower.runs, larger.kept, larger.runs)
 	}
 }
 

@@ -40,13 +40,13 @@ func (own *ownObjective) outrank(o trial.Objective) trial.Objective {
 	if own == nil {
 		return o
 	}
-	o.History, o.Lower, o.Promised, o.Name, o.Pace = &own.history, own.GetLowerIsBetter(), 0, own.GetName(), own.pace()
+	o.History, o.Lower, o.Promised, o.Name, o.Pace = &own.history, own.GetLowerIsBetter(), 0, own.GetName(), paceOf(own.history.Distance())
 	return o
 }
 
-// pace is how many times as long as usual a trial takes.
-func (own *ownObjective) pace() float64 {
-	return min(slowestPace, max(1, float64(own.history.UsualLength())/float64(usualPace)))
+// paceOf is how many times as long as usual a trial takes of values that far between.
+func paceOf(distance time.Duration) float64 {
+	return min(slowestPace, max(1, float64(distance)/float64(usualPace)))
 }
 
 // silence is how long a change waits for a first value: of a tunlet's objective for as
@@ -59,7 +59,7 @@ func (own *ownObjective) silence(apart bool) time.Duration {
 }
 
 // unpaced reports whether nobody knows how far between values are.
-func (own *ownObjective) unpaced() bool { return own != nil && own.history.UsualLength() == 0 }
+func (own *ownObjective) unpaced() bool { return own != nil && own.history.Distance() == 0 }
 
 // noBaseline says why p is not tried. Nil: by its tunlet's objective.
 func (own *ownObjective) noBaseline(p *proposal, now time.Duration) string {

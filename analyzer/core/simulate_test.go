@@ -3,8 +3,10 @@
 package core
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -26,6 +28,10 @@ type shape struct {
 	every time.Duration
 	// work is how long a piece of work takes without the change, each of which ends with a sample; 0: every.
 	work time.Duration
+	// batch is how many times as large a piece of work is with the change; 0: as large.
+	batch float64
+	// group is how many samples each piece ends with, a few ticks from one to the next; 0: one.
+	group int
 	// events is how many of them there are in a second, at random, in clusters of that
 	// many on average; 0: progress is a number.
 	events, cluster float64
@@ -70,6 +76,11 @@ var shapes = []shape{
 // samples that are far between.
 func (s shape) shows(effect float64) bool {
 	return (s.events == 0 || s.events >= 4 && s.cluster == 0) && effect >= 2.5
+}
+
+// apart is how far between samples are on average, of a change without effect.
+func (s shape) apart() time.Duration {
+	return max(s.every, time.Duration(float64(s.work)*max(1, s.batch))/time.Duration(max(1, s.group)))
 }
 
 // even is no noise.
@@ -159,9 +170,10 @@ type application struct {
 
 	rng     *rand.Rand
 	speed   noise
-	pending float64 // progress of a lump that is not complete
-	since   float64 // and of a sample
-	ticks   int     // of a piece of work
+	pending float64   // progress of a lump that is not complete
+	since   float64   // and of a sample
+	ticks   int       // of a piece of work
+	group   []float64 // samples of the latest piece that are still to come
 	changed bool
 }
 
@@ -207,15 +219,29 @@ func (a *application) value(now time.Duration) (value float64, known bool) {
 	a.since += a.sample()
 	a.ticks++
 	if a.shape.work > 0 {
-		known = a.since*simTick.Seconds() >= 100*a.shape.work.Seconds()
+		known = a.since*simTick.Seconds() >= 100*a.shape.work.Seconds()*a.batch()
 	} else {
 		known = int(now/simTick)%max(1, int(a.shape.every/simTick)) == 0
 	}
 	if known {
 		value = a.since / float64(a.ticks)
 		a.since, a.ticks = 0, 0
+		a.group = slices.Repeat([]float64{value}, max(0, a.shape.group-1))
+		return value, true
 	}
-	return value, known
+	if len(a.group) > 0 && a.ticks%2 == 0 {
+		value, a.group = a.group[0]*math.Exp(0.02*a.rng.NormFloat64()), a.group[1:]
+		return value, true
+	}
+	return 0, false
+}
+
+// batch returns how many times as large as usual a piece of work is.
+func (a *application) batch() float64 {
+	if a.changed {
+		return cmp.Or(a.shape.batch, 1)
+	}
+	return 1
 }
 
 // sample returns the objective of the next tick: units per second, 100 of them
@@ -250,20 +276,21 @@ func (a *application) happen(expected float64) (events float64) {
 	return events
 }
 
-// run has one change proposed after half a second, and returns what became of
-// it by the end.
+// run has one change proposed after half a second, or when the pace of the samples is known, and
+// returns what became of it by the end.
 func (a *application) run(seed uint64) outcome {
 	a.rng = rand.New(rand.NewPCG(seed, 42))
 	a.speed = a.shape.make(a.rng)
 	c := New(a.config())
 	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
 	c.Step(0, ProcessStarted{Process: 1, Executable: "/bin/app"})
-	proposed := 10 * simTick
+	known := 16 * a.shape.work
+	proposed := known + 10*simTick
 	if a.apart {
 		proposed = 3 * time.Second
 	}
 	var o outcome
-	for now := simTick; now <= a.length; now += simTick {
+	for now := simTick; now <= known+a.length; now += simTick {
 		cmds, stepped := a.measure(c, now)
 		if now == proposed {
 			cmds = append(cmds, c.Step(now, Propose{Tunlet: "t", Proposal: proposalOf("p", "k", a.predicted)})...)

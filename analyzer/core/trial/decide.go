@@ -30,7 +30,7 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 // spent reports whether a turn whose time is over has had it: after a lull it begins anew, as
 // long as there is time for the trial.
 func (t *turns) spent(o Objective, now time.Duration) bool {
-	return t.lull == 0 || now >= min(t.lull+o.Timeout(), t.deadline)
+	return t.lull == 0 || now >= min(t.lull+o.Timeout(), t.deadline(o))
 }
 
 // giveUp ends a trial in which nothing can be measured any more. What was kept stays,
@@ -50,7 +50,7 @@ func (t *turns) giveUp(o Objective, why string) Ruling {
 // whatever the tunlet would like to wait for.
 func (t *turns) decide(o Objective, now time.Duration) (Ruling, *Judgement) {
 	n := len(t.compared)
-	over := now >= t.deadline
+	over := now >= t.deadline(o)
 	if n == 0 || !over && (n%2 == 1 || n < t.hold) {
 		return Ruling{Do: ChangeSides}, nil
 	}
@@ -65,7 +65,7 @@ func (t *turns) decide(o Objective, now time.Duration) (Ruling, *Judgement) {
 	if t.kept {
 		return f.decideAgain(o.MinGain, over, j.Text()), j
 	}
-	return f.decide(o, over, share(t.began, now, t.deadline), j.Text()), j
+	return f.decide(o, over, share(t.began, now, t.deadline(o)), j.Text()), j
 }
 
 // decide is the verdict on a change that has been measured as text says. part of the

@@ -49,11 +49,23 @@ func (h *History) Skip(at time.Duration) { h.last = max(h.last, at) }
 // Empty reports whether there is no sample.
 func (h *History) Empty() bool { return len(h.points) == 0 }
 
-// UsualLength returns the median length of the latest samples' intervals; 0 where none is
-// known.
-func (h *History) UsualLength() time.Duration {
+// Distance returns how far between the latest samples are; 0 where it is not known.
+func (h *History) Distance() time.Duration {
 	const latest = 16
-	return usualLength(h.points[max(0, len(h.points)-latest):])
+	return distance(h.points[max(0, len(h.points)-latest):])
+}
+
+// distanceAfter returns how far between the samples are that ended after t; 0 where there are
+// too few: a single one may be late by chance.
+func (h *History) distanceAfter(t time.Duration) time.Duration {
+	points := h.points
+	for len(points) > 0 && points[0].at <= t {
+		points = points[1:]
+	}
+	if len(points) < 2 {
+		return 0
+	}
+	return distance(points)
 }
 
 // since returns the samples whose whole interval lies at or after t.
@@ -121,20 +133,36 @@ func inBursts(values []float64) bool {
 	return idle < len(values) && 4*idle >= max(len(values), 1)
 }
 
+// distance returns the median length of the samples' intervals, or the mean where that is more:
+// of samples that come in groups, the median is that within a group. 0: none is known.
+func distance(points []point) time.Duration {
+	var sum time.Duration
+	known := lengths(points)
+	for _, one := range known {
+		sum += one
+	}
+	return max(usualLength(points), sum/time.Duration(max(1, len(known))))
+}
+
 // usualLength returns the median length of the samples' intervals; 0 where
 // none is known.
 func usualLength(points []point) time.Duration {
-	var lengths []time.Duration
-	for _, p := range points {
-		if p.at > p.from {
-			lengths = append(lengths, p.at-p.from)
-		}
-	}
-	if len(lengths) == 0 {
+	known := lengths(points)
+	if len(known) == 0 {
 		return 0
 	}
-	slices.Sort(lengths)
-	return lengths[len(lengths)/2]
+	slices.Sort(known)
+	return known[len(known)/2]
+}
+
+// lengths returns the lengths of the samples' intervals that are known.
+func lengths(points []point) (known []time.Duration) {
+	for _, p := range points {
+		if p.at > p.from {
+			known = append(known, p.at-p.from)
+		}
+	}
+	return known
 }
 
 // joined returns the means over consecutive samples, as many as together come

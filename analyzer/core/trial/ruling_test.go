@@ -17,8 +17,18 @@ func TestPace(t *testing.T) {
 	for i, length := range []time.Duration{9, 1, 2, 2, 2} {
 		h.Add(time.Duration(i)*10*time.Second+length*time.Second, 1)
 	}
-	if got := h.UsualLength(); got != 10*time.Second {
+	if got := h.Distance(); got != 10*time.Second {
 		t.Errorf("samples are %v apart, want 10s", got)
+	}
+	groups := &History{}
+	for i := range 12 {
+		groups.Add(time.Duration(i/3)*10*time.Second+time.Duration(i%3)*time.Second, 1)
+	}
+	if got := groups.Distance(); got != 32*time.Second/11 {
+		t.Errorf("samples in groups of three in 10s are %v apart", got)
+	}
+	if one, two := h.distanceAfter(42*time.Second-1), h.distanceAfter(32*time.Second-1); one != 0 || two != 10*time.Second {
+		t.Errorf("one sample is said to be %v after the one before it, two %v; want 0 and 10s", one, two)
 	}
 	slow.History = h
 	trial := &Trial{}

@@ -82,6 +82,15 @@ func (t *Trial) Postpone(by time.Duration) {
 	}
 }
 
+// Distance returns how far between the samples are that came since the change, or in the present
+// turn; 0 where it is not known yet. The interval of the first began before that.
+func (t *Trial) Distance(o Objective) time.Duration {
+	if t.turns != nil {
+		return o.distanceAfter(t.turns.from)
+	}
+	return o.distanceAfter(t.from)
+}
+
 // InTurns reports whether the change is being judged in turns.
 func (t *Trial) InTurns() bool { return t.turns != nil }
 

@@ -29,7 +29,6 @@ type turns struct {
 	hold     int           // do not decide before so many pairs
 	number   int           // of the present turn, from 0
 	began    time.Duration
-	deadline time.Duration
 	// kept: it was kept before, and is judged again because it seemed to have
 	// become worse. It stays unless a loss is shown.
 	kept bool
@@ -59,7 +58,7 @@ type pair struct {
 // newTurns goes on in turns after a first turn that begins with the change in force
 // and has seen points. before is from before the change; kept and judged as in turns.
 func newTurns(now time.Duration, before, points []point, kept bool, judged *Judgement, o Objective) *turns {
-	t := &turns{on: true, began: now, deadline: now + o.Stretch(turnsTimeout), kept: kept, judged: judged}
+	t := &turns{on: true, began: now, kept: kept, judged: judged}
 	gap := burst(points)
 	if moved(before) {
 		gap = burst(slices.Concat(before, points))
@@ -99,9 +98,13 @@ func (t *turns) changeSides() {
 	t.on, t.lull = !t.on, 0
 }
 
+// deadline is when the time for the turns is over. It goes by the pace of the slower side, which
+// may show late.
+func (t *turns) deadline(o Objective) time.Duration { return t.began + o.Stretch(turnsTimeout) }
+
 // postpone lets the turns take so much longer.
 func (t *turns) postpone(by time.Duration) {
-	t.began, t.deadline = t.began+by, t.deadline+by
+	t.began += by
 	if t.lull > 0 {
 		t.lull += by
 	}
