@@ -45,7 +45,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	}
 	p.objective(r.Objective)
 	p.points(r)
-	p.tunlets(r.Tunlets)
+	p.tunlets(r)
 	p.blind(r)
 	p.left(r)
 	p.notes(r.Remarks)
@@ -188,12 +188,24 @@ func (p *printer) advice(a Advice) {
 }
 
 // tunlets writes about those that had trouble.
-func (p *printer) tunlets(tunlets []Tunlet) {
-	for _, t := range tunlets {
+func (p *printer) tunlets(r *Report) {
+	for _, trouble := range r.troubles() {
+		p.line(2, yellow, "tunlet", "%s", trouble)
+	}
+}
+
+// troubles says what trouble tunlets had. That one had not answered yet is none in a run that was
+// over at once.
+func (r *Report) troubles() (list []string) {
+	for _, t := range r.Tunlets {
+		if t.State == "starting" && t.Restarts == 0 && r.WallSeconds < 1 {
+			continue
+		}
 		if trouble := t.trouble(); trouble != "" {
-			p.line(2, yellow, "tunlet", "%s", trouble)
+			list = append(list, trouble)
 		}
 	}
+	return list
 }
 
 // trouble says what trouble a tunlet had; empty: none.

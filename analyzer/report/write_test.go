@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +74,18 @@ func TestWriteText(t *testing.T) {
 	}
 	if n := bytes.Count(files.Read(t, "testdata/silent.txt"), []byte("\n")); n != 2 {
 		t.Errorf("a silent program gets %d lines, want 2", n)
+	}
+}
+
+// People are told of a tunlet that has not answered, but for a run in which it hardly could.
+func TestTunletThatNeverAnswered(t *testing.T) {
+	r := &Report{WallSeconds: 3, Tunlets: []Tunlet{{Name: "slow", State: "starting", Reason: "no answer"}}}
+	if got := r.troubles(); !slices.Equal(got, []string{"slow starting: no answer"}) {
+		t.Errorf("after 3 s: %q", got)
+	}
+	r.WallSeconds = 0.3
+	if got := r.troubles(); len(got) > 0 {
+		t.Errorf("after 0.3 s: %q", got)
 	}
 }
 

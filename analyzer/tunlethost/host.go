@@ -37,7 +37,7 @@ const (
 	StateRunning = "running"
 	// StateRestarting: it failed and will be started again.
 	StateRestarting = "restarting"
-	// StateStopped: ended with the host.
+	// StateStopped: ended with the host; one that never answered stays in the state it was in.
 	StateStopped = "stopped"
 	// StateQuarantined: it failed too often, or took too much.
 	StateQuarantined = "quarantined"

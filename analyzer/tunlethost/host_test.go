@@ -162,8 +162,8 @@ func TestStopWhileStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Stop()
-	if st := h.Status()[0]; st.GetState() != StateStopped {
-		t.Errorf("status %+v", st)
+	if st := h.Status()[0]; st.GetState() != StateStarting || st.GetVersion() != "" || st.GetReason() == "" {
+		t.Errorf("status %+v, want it starting, with a reason", st)
 	}
 }
 

@@ -55,11 +55,15 @@ func (e ends) with(reason error, ran time.Duration) ends {
 	return e
 }
 
-// stopped marks a tunlet that ended with the host, unless it never began.
+// stopped marks a tunlet that ended with the host. One that never answered, or had failed, was not
+// there to be stopped.
 func (h *Host) stopped(st *Status) {
 	h.set(st, func() {
-		if st.State != StateAsleep {
+		switch {
+		case st.State == StateRunning, st.State == StateStarting && st.Version != "":
 			st.State = StateStopped
+		case st.State == StateStarting:
+			st.Reason = cmp.Or(st.Reason, "it had not answered when the session ended")
 		}
 	})
 }

@@ -257,10 +257,10 @@ func TestFullDiskHarmsNothing(t *testing.T) {
 }
 
 func TestBadTunletsHarmNothing(t *testing.T) {
-	tests := []struct{ name, script, state string }{
-		{"crashes at start", "#!/bin/sh\nexit 1\n", "restarting"},
+	tests := []struct{ name, script, reason string }{
+		{"crashes at start", "#!/bin/sh\nexit 1\n", ""},
 		{"says nonsense", "#!/bin/sh\necho nonsense\nsleep 100\n", ""},
-		{"hangs", "#!/bin/sh\nexec sleep 100\n", ""},
+		{"hangs", "#!/bin/sh\nexec sleep 100\n", "had not answered when the session ended"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,10 +275,14 @@ func TestBadTunletsHarmNothing(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			r := readReport(t, dir)
-			if len(r.Tunlets) != 1 || r.Tunlets[0].Name != "bad" || r.Tunlets[0].State == "running" {
-				t.Errorf("tunlets in the report: %+v", r.Tunlets)
-			} else if strings.Contains(r.Tunlets[0].Reason, "no such file") {
-				t.Errorf("it was never started: %s", r.Tunlets[0].Reason)
+			if len(r.Tunlets) != 1 {
+				t.Fatalf("tunlets in the report: %+v", r.Tunlets)
+			}
+			one := r.Tunlets[0]
+			if one.Name != "bad" || one.State == "running" || one.State == "stopped" || one.Version != "" || one.Reason == "" || !strings.Contains(one.Reason, tt.reason) {
+				t.Errorf("%+v, want one that never came up, and %q", one, tt.reason)
+			} else if strings.Contains(one.Reason, "no such file") {
+				t.Errorf("it was never started: %s", one.Reason)
 			}
 		})
 	}
