@@ -67,7 +67,12 @@ const pageProcesses = 20
 func (r *Report) EncodeHTML(w io.Writer) error {
 	p := &page{
 		Report: r, Name: commandName(r.Command), Ended: r.ran(), Result: sentence(r.result()),
-		Command: strings.Join(r.Command, " "), Own: r.Objective.text(), Foot: r.foot(), Troubles: r.troubles(),
+		Command: strings.Join(r.Command, " "), Own: r.Objective.text(), Foot: r.foot(),
+	}
+	for _, t := range r.Tunlets {
+		if trouble := t.trouble(); trouble != "" {
+			p.Troubles = append(p.Troubles, trouble)
+		}
 	}
 	p.rows()
 	p.addFlames()

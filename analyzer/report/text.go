@@ -45,7 +45,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	}
 	p.objective(r.Objective)
 	p.points(r)
-	p.tunlets(r)
+	p.tunlets(r.Tunlets)
 	p.blind(r)
 	p.left(r)
 	p.notes(r.Remarks)
@@ -188,30 +188,19 @@ func (p *printer) advice(a Advice) {
 }
 
 // tunlets writes about those that had trouble.
-func (p *printer) tunlets(r *Report) {
-	for _, trouble := range r.troubles() {
-		p.line(2, yellow, "tunlet", "%s", trouble)
-	}
-}
-
-// troubles says what trouble tunlets had. That one had not answered yet is none in a run that was
-// over at once.
-func (r *Report) troubles() (list []string) {
-	for _, t := range r.Tunlets {
-		if t.State == "starting" && t.Restarts == 0 && r.WallSeconds < 1 {
-			continue
-		}
+func (p *printer) tunlets(tunlets []Tunlet) {
+	for _, t := range tunlets {
 		if trouble := t.trouble(); trouble != "" {
-			list = append(list, trouble)
+			p.line(2, yellow, "tunlet", "%s", trouble)
 		}
 	}
-	return list
 }
 
-// trouble says what trouble a tunlet had; empty: none.
+// trouble says what trouble a tunlet had; empty: none. That one had not answered yet is none: at the
+// first run after an installation each is asked what it is, and one that hangs is ended after 5 s.
 func (t Tunlet) trouble() string {
 	switch {
-	case t.Reason == "":
+	case t.Reason == "", t.State == "starting" && t.Restarts == 0:
 		return ""
 	case t.State == "running" || t.State == "stopped":
 		return fmt.Sprintf("%s was started again%s: %s", t.Name, times(t.Restarts), t.Reason)
