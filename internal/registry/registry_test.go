@@ -230,8 +230,10 @@ func testLocate(t *testing.T, server *process) {
 			t.Error(err)
 		}
 	})
+	wait := 100 * time.Millisecond
 	patience.Until(t, "one to answer and two to be silent", func() bool {
-		found, silent, err := asks.Locate(patience.Context(t), &attunev1.LocateRequest{}, 100*time.Millisecond)
+		found, silent, err := asks.Locate(patience.Context(t), &attunev1.LocateRequest{}, wait)
+		wait *= 2 // questions that nobody waits for any more are answered all the same, before the next one
 		if err != nil {
 			t.Fatal(err)
 		}
