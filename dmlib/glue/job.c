@@ -67,6 +67,22 @@ static bool connection(pid_t pid, char name[64]) {
     return strncmp(name, "socket:", 7) == 0;
 }
 
+/* Whether a process was told of its connection in the environment that it was executed with. A
+ * launcher was not, which has the rank's end as well until it has closed that. */
+static bool told(pid_t pid) {
+    char path[64], *entry = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    FILE *environment = fopen(path, "re");
+    while (environment != NULL && !found && getdelim(&entry, &room, '\0', environment) > 0)
+        found = strncmp(entry, "PMI_FD=", 7) == 0;
+    if (environment != NULL)
+        fclose(environment);
+    free(entry);
+    return found;
+}
+
 /* The parent, or beyond scripts, which pass the rank's connection on, the launcher: its end
  * is another one, as is the connection of a rank that has become a launcher. */
 static pid_t launcher(void) {
@@ -74,7 +90,8 @@ static pid_t launcher(void) {
     pid_t pid = getppid();
     if (!connection(getpid(), own))
         return pid;
-    for (int i = 0; i < MAX_SCRIPTS && connection(pid, other) && strcmp(own, other) == 0; i++)
+    for (int i = 0;
+         i < MAX_SCRIPTS && connection(pid, other) && strcmp(own, other) == 0 && told(pid); i++)
         pid = parent_of(pid);
     return pid;
 }

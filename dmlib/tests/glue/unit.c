@@ -61,7 +61,12 @@ void test_own_filters(void) {
     EXPECT(own_filters() > before);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) {
+        run_rank();
+        return 0;
+    }
     static const struct {
         const char *name;
         void (*run)(void);

@@ -30,5 +30,7 @@ void test_unpacking(void);
 void test_start_ticks(void);
 void test_own_filters(void);
 void test_job(void);
+/* What this program is when it is executed as a rank. */
+void run_rank(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder that the processes of a job share. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -88,26 +89,48 @@ static void check_names(void) {
     unsetenv("SLURM_STEP_ID");
 }
 
-/* The id of a rank that this process starts, directly or by scripts. In the place of the
- * rank's end of their connection the launcher has its own, as one within a rank would. */
-static void id_of_rank(char id[32], int scripts) {
+#define MOST_SCRIPTS 3
+
+static int self; /* this program, which not everybody may find by its path */
+
+void run_rank(void) {
+    char id[32];
+    id_with(id, "PMI_SIZE", "2");
+    EXPECT(write(atoi(getenv("PMI_FD")), id, sizeof(id)) == sizeof(id));
+}
+
+/* Executes a rank, or shells that wait for each other and for it. */
+static _Noreturn void execute_rank(int connection, int scripts) {
+    char number[16], program[32], *arguments[3 * MOST_SCRIPTS + 3];
+    int count = 0;
+    snprintf(number, sizeof(number), "%d", connection);
+    snprintf(program, sizeof(program), "/proc/self/fd/%d", self);
+    setenv("PMI_FD", number, 1);
+    while (scripts-- > 0) {
+        arguments[count++] = "sh";
+        arguments[count++] = "-c";
+        arguments[count++] = "\"$0\" \"$@\"; exit $?";
+    }
+    arguments[count++] = program;
+    arguments[count++] = "rank";
+    arguments[count] = NULL;
+    execvp(arguments[0], arguments);
+    _exit(127);
+}
+
+/* The id of a rank that this process starts, directly or by scripts. In the place of the rank's
+ * end of their connection the launcher has its own, as one within a rank would; or still the
+ * rank's, which it has not closed yet. */
+static void id_of_rank(char id[32], int scripts, bool closed) {
     int ends[2], status;
     EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
     pid_t child = fork();
     if (child == 0) {
-        char number[16];
-        snprintf(number, sizeof(number), "%d", ends[1]);
         EXPECT(read(ends[1], id, 1) == 1);
-        while (scripts-- > 0) {
-            pid_t rank = fork();
-            if (rank != 0)
-                _exit(waitpid(rank, &status, 0) != rank || status != 0);
-        }
-        id_with(id, "PMI_FD", number);
-        EXPECT(write(ends[1], id, 32) == 32);
-        _exit(0);
+        execute_rank(ends[1], scripts);
     }
-    EXPECT(dup2(ends[0], ends[1]) == ends[1]);
+    if (closed)
+        EXPECT(dup2(ends[0], ends[1]) == ends[1]);
     EXPECT(write(ends[0], "", 1) == 1 && read(ends[0], id, 32) == 32);
     EXPECT(waitpid(child, &status, 0) == child && status == 0);
     close(ends[0]);
@@ -116,16 +139,18 @@ static void id_of_rank(char id[32], int scripts) {
 
 /* Under PMI a job is what one launcher has started, also by scripts. */
 static void check_scripts(void) {
-    char direct[32], by_script[32], by_scripts[32];
+    char direct[32], early[32], by_script[32], by_scripts[32];
     setenv("PMI_RANK", "0", 1);
-    id_of_rank(direct, 0);
-    id_of_rank(by_script, 1);
-    id_of_rank(by_scripts, 3);
+    id_of_rank(direct, 0, true);
+    id_of_rank(early, 0, false);
+    id_of_rank(by_script, 1, true);
+    id_of_rank(by_scripts, MOST_SCRIPTS, false);
+    EXPECT(strcmp(direct, early) == 0);
     EXPECT(strcmp(direct, by_script) == 0 && strcmp(direct, by_scripts) == 0);
     pid_t other = fork();
     int status;
     if (other == 0) {
-        id_of_rank(by_script, 1);
+        id_of_rank(by_script, 1, true);
         _exit(strcmp(direct, by_script) == 0);
     }
     EXPECT(waitpid(other, &status, 0) == other && status == 0);
@@ -174,7 +199,7 @@ static _Noreturn void check_job(void) {
 void test_job(void) {
     enum { NOBODY = 65534 };
     int status;
-    EXPECT(mkdtemp(base) != NULL);
+    EXPECT(mkdtemp(base) != NULL && (self = open("/proc/self/exe", O_RDONLY)) >= 0);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
