@@ -45,10 +45,11 @@ type description struct {
 // are left out.
 func describe(by *readers.Pool, pid int, known Event) (*description, error) {
 	const (
-		attempts     = 3
-		loadAttempts = 20
-		loadPause    = time.Millisecond
+		attempts  = 3
+		mostLoads = 20
+		loadPause = time.Millisecond
 	)
+	loads := 0
 	for attempt := 1; ; attempt++ {
 		d, err := describeOnce(by, pid, known)
 		if err != nil {
@@ -58,9 +59,10 @@ func describe(by *readers.Pool, pid int, known Event) (*description, error) {
 		after, err := procid.ReadStat(pid)
 		live, image := shown(pid, after)
 		switch {
-		case err == nil && image.Loading() && attempt < loadAttempts:
+		case err == nil && image.Loading() && loads < mostLoads:
+			loads, attempt = loads+1, 0 // what was read meanwhile is not to be the last try
 			time.Sleep(loadPause)
-		case err == nil && live == d.live && image == d.image, attempt >= attempts && err == nil:
+		case err == nil && live == d.live && image == d.image, attempt == attempts && err == nil:
 			return d, nil
 		case (err != nil || procid.Dying(pid, after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
 			return d, nil // it was read whole before it ended
