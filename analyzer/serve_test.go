@@ -51,7 +51,7 @@ func TestStopDoesNotWaitForPeersThatSayNothing(t *testing.T) {
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(20 * channel.HelloPatience):
+	case <-time.After(4 * channel.HelloPatience):
 		t.Error("Stop hangs")
 		silent.Close()
 		<-stopped

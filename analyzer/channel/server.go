@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// HelloPatience is how long a new connection may take to speak HTTP/2. The
-	// server's end waits for those that are still about to: 120 s by default.
-	HelloPatience = 2 * time.Second
+	// HelloPatience is how long a new connection may take to speak HTTP/2: thousands may
+	// come at once, after a restart, and to a crowded machine. The server's end waits for
+	// those that are still about to.
+	HelloPatience = 10 * time.Second
 	// pingAfter and pingPatience find out about peers that are gone without a
 	// word, as when their node has lost its power.
 	pingAfter    = 10 * time.Second
