@@ -200,7 +200,10 @@ func TestHeldChangesAreUndone(t *testing.T) {
 		t.Helper()
 		patience.Until(t, "the old value", func() bool { return r.good.Ask(t, "knob") == knobBefore })
 	}
-	const hold = 5 * time.Second // of what is not to be taken over before
+	const (
+		hold = 5 * time.Second // of what is not to be taken over before
+		late = 30 * time.Second
+	)
 	for _, tt := range []struct {
 		name string
 		hold time.Duration
@@ -210,9 +213,9 @@ func TestHeldChangesAreUndone(t *testing.T) {
 			undone(t, r)
 			r.start(hold)
 		}},
-		{"late", hold, func(t *testing.T, r *restarted) {
-			killed(t, r.guards()...)
-			time.Sleep(hold)
+		{"late", late, func(t *testing.T, r *restarted) {
+			killed(t, r.guards()...) // before the time is up
+			time.Sleep(late)
 			r.start(hold)
 			undone(t, r)
 		}},
