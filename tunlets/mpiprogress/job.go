@@ -102,6 +102,7 @@ func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 		return // what came before the first call, in MPI_Init, is no baseline
 	}
 	h.Objective(n.scope(), n.latest())
+	n.looks.Reported()
 	t.series = slices.DeleteFunc(t.series, func(s *series) bool { return s.broken(n) })
 	if !slices.Contains(t.series, t.joint) || t.joint.shares[n] == nil {
 		t.join()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 const (
@@ -102,8 +103,9 @@ type node struct {
 
 	proposals map[string]inForce
 	failures  int
-	dear      bool   // measure points cost much here
-	refusal   string // why a measure point was refused, the latest
+	dear      bool             // measure points cost much here
+	looks     perprocess.Looks // at what was kept last
+	refusal   string           // why a measure point was refused, the latest
 	remarked  map[string]bool
 }
 
@@ -167,9 +169,9 @@ func (n *node) attend(h *sdk.Host) {
 	if n.present() > 1+rounding && !n.singles() || len(n.proposals) > 0 {
 		for _, r := range n.sorted() {
 			r.wake(h)
-			if r.library.hasKnob() && !n.dear {
-				r.watch(h)
-			}
+		}
+		if !n.dear {
+			n.watch(h)
 		}
 		return
 	}
@@ -269,9 +271,11 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
 		return false
 	}
 	if c.State == sdk.Kept {
+		if !p.judged {
+			n.looks.Begin(h.Now(), c.Proposal)
+		}
 		p.judged = true
 		n.proposals[c.Proposal] = p
-		n.shed(h)
 		return true
 	}
 	delete(n.proposals, c.Proposal)
@@ -286,10 +290,40 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
 	return true
 }
 
-// shed gives dear measure points back while nothing is to be judged.
+// shed gives dear measure points back while nothing is to be judged or looked at.
 func (n *node) shed(h *sdk.Host) {
-	if n.dear && !n.judging() {
+	if n.dear && !n.judging() && !n.looks.Open() {
 		n.unwatch(h)
+	}
+}
+
+// hear takes what became of a proposal whose change may be looked at.
+func (n *node) hear(h *sdk.Host, c sdk.ProposalChange) {
+	switch began, ended := n.looks.Hear(h.Now(), c); {
+	case began:
+		n.watch(h)
+	case ended:
+		n.shed(h)
+	}
+}
+
+// look has the calls counted from time to time, where that is dear.
+func (n *node) look(h *sdk.Host) {
+	switch now := h.Now(); {
+	case n.looks.Due(now):
+		n.watch(h)
+	case n.looks.Over(now):
+		n.looks.End(now)
+		n.shed(h)
+	}
+}
+
+// watch has the calls of the ranks counted that can be changed.
+func (n *node) watch(h *sdk.Host) {
+	for _, r := range n.sorted() {
+		if r.library.hasKnob() {
+			r.watch(h)
+		}
 	}
 }
 

@@ -189,18 +189,20 @@ func reasonFor(nodes []*node) string {
 }
 
 // takeUp goes on where the tunlet was when it had kept a proposal, before it was started again.
-func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
+func (t *Tunlet) takeUp(h *sdk.Host, c sdk.ProposalChange) {
+	p := c.Earlier
 	t.sequence = max(t.sequence, p.Number())
 	nodes := map[*node]bool{}
-	for _, c := range p.Changes {
-		if n := t.ranks[c.Process]; n != nil {
-			n.ranks[c.Process].proposal = p.ID
+	for _, change := range p.Changes {
+		if n := t.ranks[change.Process]; n != nil {
+			n.ranks[change.Process].proposal = p.ID
 			nodes[n] = true
 		}
 	}
 	together := inOrder(maps.Keys(nodes))
 	for _, n := range together {
 		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1}
+		n.looks.TakeUp(c, p.Scope)
 		n.attend(h)
 	}
 	if len(nodes) > 1 && scopeOf(together) == p.Scope {

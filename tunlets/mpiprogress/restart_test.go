@@ -66,3 +66,23 @@ func TestKeptTogether(t *testing.T) {
 		t.Errorf("no value of %q by which %s was kept", kept.GetScope(), kept.GetId())
 	}
 }
+
+// What several nodes had kept together is looked at by them together, where it is not counted
+// all the time.
+func TestDearPointsAreLookedAtTogether(t *testing.T) {
+	h := start(t)
+	h.Mechanism, h.CostNanos = "uprobe_multi", 10_000
+	startJob(h, "a", "b")
+	h.Run(2 * time.Second)
+	p := only(t, h, 8)
+	h.SetState(p.GetId(), attunev1.ProposalState_PROPOSAL_STATE_APPLIED, "")
+	h.SetState(p.GetId(), kept, "")
+	for range 2 {
+		before := len(h.Objectives)
+		h.Run(time.Minute)
+		values := slices.DeleteFunc(slices.Clone(h.Objectives[before:]), func(o *attunev1.ObjectiveSample) bool { return o.GetScope() != p.GetScope() })
+		if len(values) < 12 {
+			t.Errorf("%d values of %q in a minute", len(values), p.GetScope())
+		}
+	}
+}

@@ -122,6 +122,7 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, n := range heard {
 		n.attend(h)
 		n.observe(h)
+		n.look(h)
 	}
 	t.decide(h, heard)
 }
@@ -175,8 +176,11 @@ func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 	if c.Earlier != nil {
-		t.takeUp(h, c.Earlier)
+		t.takeUp(h, c)
 		return
+	}
+	for _, n := range t.sorted() {
+		n.hear(h, c)
 	}
 	if !c.State.Final() {
 		return

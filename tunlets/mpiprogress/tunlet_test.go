@@ -261,8 +261,22 @@ func TestDearPointsOnlyInTrouble(t *testing.T) {
 		t.Fatalf("proposals %v, want one", h.Proposals)
 	}
 	h.SetState(h.Proposals[0].GetId(), kept, "")
-	if len(h.Points()) > 0 {
-		t.Errorf("points that cost 10 us per hit are still in place: %v", h.Points())
+	before, looks, rounds, placed := len(h.Objectives), 1, int(2*time.Minute/tunlettest.Period), 0
+	for range rounds {
+		was := len(h.Points()) > 0
+		h.Round()
+		if is := len(h.Points()) > 0; is {
+			placed++
+			if !was {
+				looks++
+			}
+		}
+	}
+	if values := len(h.Objectives) - before; looks < 5 || values < 12*looks {
+		t.Errorf("%d looks with %d values after the change was kept: nobody would see that it does harm by then", looks, values)
+	}
+	if placed > rounds/6 {
+		t.Errorf("points that cost 10 us per hit are in place in %d of %d rounds after the change was kept", placed, rounds)
 	}
 }
 
