@@ -25,12 +25,12 @@ type history struct {
 }
 
 // add takes a look; every is the time that was asked for between two.
-func (h *history) add(seconds float64, cpu time.Duration, resident uint64, every time.Duration) {
-	h.resident = max(h.resident, resident)
-	if h.every = max(h.every, every.Seconds(), coresWindow.Seconds()); seconds-h.begin < h.every {
+func (h *history) add(r *reading, every time.Duration) {
+	h.resident = max(h.resident, r.resident)
+	if h.every = max(h.every, every.Seconds(), coresWindow.Seconds()); r.seconds-h.begin < h.every {
 		return
 	}
-	h.end(seconds, cpu)
+	h.end(r.seconds, r.late, r.taken.cpu)
 	if len(h.list) < maxMoments {
 		return
 	}
@@ -41,11 +41,11 @@ func (h *history) add(seconds float64, cpu time.Duration, resident uint64, every
 	h.every *= 2
 }
 
-// end ends the current span.
-func (h *history) end(seconds float64, cpu time.Duration) {
+// end ends the current span, with what was taken up to late seconds after that.
+func (h *history) end(seconds, late float64, cpu time.Duration) {
 	if passed := seconds - h.begin; passed > 0 {
 		h.list = append(h.list, account.Moment{
-			Seconds: seconds, Span: passed, Cores: max(0, (cpu-h.cpu).Seconds()) / passed, Resident: h.resident,
+			Seconds: seconds, Span: passed, Cores: max(0, (cpu-h.cpu).Seconds()) / (passed + late), Resident: h.resident,
 		})
 	}
 	h.begin, h.cpu, h.resident = seconds, max(cpu, h.cpu), 0
@@ -53,7 +53,7 @@ func (h *history) end(seconds float64, cpu time.Duration) {
 
 // close ends the last span. What is too short to tell cores by goes to the one before.
 func (h *history) close(seconds float64, cpu time.Duration) {
-	h.end(seconds, cpu)
+	h.end(seconds, 0, cpu)
 	if last := len(h.list) - 1; last > 0 && h.list[last].Span < coresWindow.Seconds() {
 		h.list = append(h.list[:last-1], joined(h.list[last-1], h.list[last]))
 	}

@@ -101,7 +101,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 		s.history.resident = max(s.history.resident, r.resident)
 	default:
 		s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })
-		s.history.add(r.seconds, r.taken.cpu, r.resident, s.options.Every)
+		s.history.add(&r, s.options.Every)
 	}
 	s.shown.show(&r, at)
 	s.last = r
@@ -113,7 +113,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 // keepPeaks keeps what is more than there was before, and when that was.
 func (s *sampler) keepPeaks(r *reading) {
 	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() && !r.partial {
-		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / passed
+		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / (passed + r.late)
 		if s.cores == nil || r.cores > *s.cores {
 			s.cores, s.times["cores_peak"] = new(r.cores), r.seconds
 		}
