@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/briefthread"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // What follows is for connections whose peers are strangers. A descriptor in a message may be
@@ -162,8 +163,12 @@ func CloseAll(all ...io.Closer) error {
 // CloseNumber is CloseAll of a descriptor by its number.
 func CloseNumber(fd int) error { return withoutLinger(func() error { return unix.Close(fd) }) }
 
-// endPatience bounds the wait for the end of a thread that has descriptors.
-const endPatience = 100 * time.Millisecond
+// endPatience bounds the wait for the end of a thread that has descriptors, and crowdPatience
+// that of one that has to wait for a CPU.
+const (
+	endPatience   = 100 * time.Millisecond
+	crowdPatience = 10 * time.Second
+)
 
 // withoutLinger calls a function that closes descriptors while a thread has a table of its own
 // with all descriptors of this process. The last close of each happens when that thread ends: at
@@ -184,10 +189,21 @@ func withoutLinger(closeAll func() error) error {
 	})
 	err := errors.Join(<-begun, closeAll())
 	close(closed)
-	for until := time.Now().Add(endPatience); time.Now().Before(until) && unix.Tgkill(os.Getpid(), tid, 0) == nil; {
-		time.Sleep(20 * time.Microsecond)
-	}
+	awaitEnd(tid)
 	return err
+}
+
+// awaitEnd waits for a thread of this process that is about to end.
+func awaitEnd(tid int) {
+	for begun := time.Now(); unix.Tgkill(os.Getpid(), tid, 0) == nil; time.Sleep(20 * time.Microsecond) {
+		waited := time.Since(begun)
+		if waited < endPatience {
+			continue
+		}
+		if stat, err := procid.ReadThreadStat(os.Getpid(), tid); err != nil || stat.State != 'R' || waited > crowdPatience {
+			return
+		}
+	}
 }
 
 // CheckCloseAll says why [CloseAll] has no thread with a table of its own, nil if it has: a filter
