@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ import (
 
 // sessionPatience is how long another attune may take to answer. One that does
 // not is left out.
-const sessionPatience = 2 * time.Second
+const sessionPatience = 10 * time.Second
 
 // maxOfOthers bounds what a session of another user may answer, bytes.
 const maxOfOthers = 4 << 20
@@ -131,20 +132,24 @@ func othersHolders(ctx context.Context, pids []int) (found []*holder) {
 }
 
 func holdersIn(ctx context.Context, dirs []string, pids []int, more ...grpc.DialOption) []*holder {
-	var found []*holder
-	for _, dir := range dirs {
-		h, err := dialSession(rundir.SocketIn(dir, local.Socket), more...)
-		if err != nil {
-			continue
-		}
-		if err := h.look(ctx, pids); err != nil || len(h.pids) == 0 {
-			h.close() // it is starting or ending, is older, or has none of them
-			continue
-		}
-		h.uid = os.Geteuid()
-		found = append(found, h)
+	found := make([]*holder, len(dirs))
+	var all sync.WaitGroup // one that does not answer holds up no other
+	for i, dir := range dirs {
+		all.Go(func() {
+			h, err := dialSession(rundir.SocketIn(dir, local.Socket), more...)
+			if err != nil {
+				return
+			}
+			if err := h.look(ctx, pids); err != nil || len(h.pids) == 0 {
+				h.close() // it is starting or ending, is older, or has none of them
+				return
+			}
+			h.uid = os.Geteuid()
+			found[i] = h
+		})
 	}
-	return found
+	all.Wait()
+	return slices.DeleteFunc(found, func(h *holder) bool { return h == nil })
 }
 
 // look fills in what the session holds of the processes.
