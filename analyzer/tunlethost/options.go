@@ -14,9 +14,9 @@ import (
 const stable = time.Minute
 
 // startTimeout bounds a start. It takes 0.1 s of CPU time, but it competes with an
-// application that may fill every core several times over: with eight runnable tasks
+// application that may fill every core many times over: with eight runnable tasks
 // on two cores it took more than 2 s.
-const startTimeout = 5 * time.Second
+const startTimeout = 20 * time.Second
 
 // Options configures a Host. Zero values mean the defaults given.
 type Options struct {

@@ -132,7 +132,7 @@ const (
 	maxMessage = pki.MaxRequest + 1<<10
 	// handshake is how long a connection may take to say who it is, and lasting how long
 	// it stays: one call needs a fraction of a second.
-	handshake = 5 * time.Second
+	handshake = 10 * time.Second
 	lasting   = 30 * time.Second
 )
 

@@ -36,7 +36,7 @@ func FindAnalyzers(ctx context.Context, o Options) ([]*attunev1.AnalyzerRecord, 
 		return nil, err
 	}
 	options := []nats.Option{
-		nats.Name(o.Name), nats.Timeout(dialWithin), nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.Name(o.Name), nats.Timeout(onceWithin), nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}
 	if o.secured() {
 		options = append(options, o.secure(o.Identity.Certificate, o.verifyServer)...)

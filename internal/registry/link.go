@@ -19,8 +19,9 @@ const (
 	// pingEvery, with two pings that may be missing, finds a connection that
 	// died without a word within 15 seconds.
 	pingEvery = 5 * time.Second
-	// dialWithin bounds one attempt to connect.
+	// dialWithin bounds one attempt of many to connect, and onceWithin the only one.
 	dialWithin = 3 * time.Second
+	onceWithin = 10 * time.Second
 	// firstDelay and lastDelay bound the back-off between attempts: a thousand
 	// clients that lost one server do not come back at one moment.
 	firstDelay = 100 * time.Millisecond

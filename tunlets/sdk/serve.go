@@ -34,7 +34,7 @@ const (
 
 	// crashGrace is how long a tunlet that panicked lives on, for the error to
 	// reach the Analyzer before the connection breaks.
-	crashGrace = 50 * time.Millisecond
+	crashGrace = 500 * time.Millisecond
 	// stopGrace is how long stopping the server may take.
 	stopGrace = 200 * time.Millisecond
 

@@ -26,7 +26,7 @@ const (
 	Period = 50 * time.Millisecond
 
 	// callTimeout bounds one call; a tunlet that takes longer hangs.
-	callTimeout = 10 * time.Second
+	callTimeout = time.Minute
 	// bufferBytes is the connection's buffer.
 	bufferBytes = 256 << 10
 	// maxReactions bounds the calls that one call leads to (points that are

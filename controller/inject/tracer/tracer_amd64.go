@@ -25,8 +25,9 @@ const (
 	crowdPatience = 10 * time.Second
 	// latePatience bounds it for those that sleep, where many were told to stop.
 	latePatience = 250 * time.Millisecond
-	// stepPatience bounds one system call made in a thread, and a stop that must come.
-	stepPatience = time.Second
+	// stepPatience bounds one system call made in a thread, and a stop that must come: on a
+	// crowded machine the thread has to wait for a CPU first.
+	stepPatience = 3 * time.Second
 )
 
 // Tracer holds threads of one process, from one OS thread. All that it ever took hold

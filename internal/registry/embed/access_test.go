@@ -47,7 +47,7 @@ func mustServe(t *testing.T, site *pkitest.Site) (url string, service *registry.
 func mustDial(t *testing.T, url string, identity *pki.Identity) (conn *nats.Conn, refused <-chan error) {
 	t.Helper()
 	errs := make(chan error, 16)
-	conn, err := nats.Connect(url, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}),
+	conn, err := nats.Connect(url, nats.Timeout(patience.Limit), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}),
 		nats.ClientTLSConfig(identity.Certificate, identity.Roots),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }))
 	if err != nil {
@@ -207,7 +207,7 @@ func TestCertificateEnds(t *testing.T) {
 	ended.NotBefore, ended.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
 	certificate := site.Sign(t, ended)
 	closed := make(chan struct{})
-	conn, err := nats.Connect(server.URL(), nats.NoReconnect(), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}),
+	conn, err := nats.Connect(server.URL(), nats.NoReconnect(), nats.Timeout(patience.Limit), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}),
 		nats.ClientTLSConfig(func() (tls.Certificate, error) { return certificate, nil }, site.User(t, "user", 1000).Roots),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 	if err == nil { // else it has ended before it was used

@@ -19,7 +19,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const life = 6 * time.Second
+const life = 20 * time.Second
 
 // keeper renews certificates of a site.
 type keeper struct {

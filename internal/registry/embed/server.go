@@ -26,6 +26,9 @@ import (
 const (
 	// startWithin bounds the start, which reads what the directory has.
 	startWithin = 30 * time.Second
+	// greetWithin is how long a new connection may take to say who it is: a whole site
+	// comes at once after a restart.
+	greetWithin = 10 * time.Second
 	// syncEvery is how long a record may be in the kernel only: a crash of the
 	// whole host loses no more.
 	syncEvery = time.Second
@@ -152,6 +155,8 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		SyncInterval:               syncEvery,
 		DontListen:                 s.addr == "",
 		PingInterval:               pingEvery,
+		TLSTimeout:                 greetWithin.Seconds(),
+		AuthTimeout:                greetWithin.Seconds(),
 	}
 	if s.addr != "" {
 		n.Host, n.Port, _ = address(s.addr)
@@ -161,6 +166,7 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		n.LeafNode.Host, n.LeafNode.Port, _ = address(s.leafAddr)
 		n.LeafNode.TLSConfig = o.Identity.ServerConfig()
 		n.LeafNode.NoAdvertise = true
+		n.LeafNode.TLSTimeout, n.LeafNode.AuthTimeout = greetWithin.Seconds(), greetWithin.Seconds()
 	}
 	if len(o.Remotes) > 0 {
 		remote := &nats.RemoteLeafOpts{TLS: true, TLSConfig: o.Identity.ClientConfig(), IgnoreDiscoveredServers: true}

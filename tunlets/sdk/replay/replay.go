@@ -22,7 +22,7 @@ import (
 
 const (
 	// callTimeout bounds one call; a tunlet that takes longer hangs.
-	callTimeout = 10 * time.Second
+	callTimeout = time.Minute
 	// maxCalls bounds the calls that one frame leads to: points that are placed
 	// lead to calls that may ask for points.
 	maxCalls = 100_000
