@@ -196,7 +196,9 @@ func TestHandedOverWithoutSession(t *testing.T) {
 		if _, err := node.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: r}); err != nil {
 			t.Fatal(err)
 		}
-		patience.Until(t, "it is claimed", func() bool { return a.table.owner(r.GetId()) != nil })
+		patience.Until(t, "it is claimed", func() bool {
+			return a.table.owner(r.GetId()) != nil && a.table.registrations()[r.GetId()] != nil
+		})
 		jobs[job] = r
 	}
 	serve := func(job string) *controller {

@@ -39,7 +39,7 @@ func register(t *testing.T, a *running, people attunev1.SessionServiceClient, r 
 		t.Fatal(err)
 	}
 	id := resp.GetRegistration().GetId()
-	patience.Until(t, "it is claimed", func() bool { return a.table.owner(id) != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner(id) != nil && a.table.registrations()[id] != nil })
 	return id
 }
 
@@ -204,6 +204,7 @@ func TestStop(t *testing.T) {
 	if err := other.why(); err != nil {
 		t.Error(err)
 	}
+	patience.Until(t, "it is gone", func() bool { return a.table.registrations()[id] == nil })
 	if err := p.dial(a, hello("n1", id, job)).why(); status.Code(err) != codes.NotFound {
 		t.Errorf("after the registration was withdrawn: %v", err)
 	}

@@ -21,7 +21,7 @@ func TestInterrupted(t *testing.T) {
 	if err := targets.WriteProgram(large, files.Read(t, "/bin/sleep")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(large, 1<<27); err != nil { // takes longer to pack than to be interrupted
+	if err := os.Truncate(large, 1<<31); err != nil { // takes longer to pack than to be interrupted
 		t.Fatal(err)
 	}
 	files.Write(t, slow, "#!/bin/sh\nexec sleep 1000\n", 0o755)

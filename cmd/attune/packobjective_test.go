@@ -17,8 +17,8 @@ import (
 func TestPackedObjective(t *testing.T) {
 	const steps = `i=0; while [ $i -lt $STEPS ]; do echo step; sleep 0.05; i=$((i+1)); done`
 	for name, row := range map[string]struct{ objective, script, says string }{
-		"output":          {"output:^step", `export STEPS=40; $RUN -c '` + steps + `' >out`, ""},
-		"a command":       {"every 200ms command:echo 3", `export STEPS=40; $RUN -c '` + steps + `' >out`, ""},
+		"output":          {"output:^step", `export STEPS=200; $RUN -c '` + steps + `' >out`, ""},
+		"a command":       {"every 200ms command:echo 3", `export STEPS=200; $RUN -c '` + steps + `' >out`, ""},
 		"output, a pipe":  {"output:^step", `export STEPS=100; $RUN -c '` + steps + `' 2>&1 | cat`, "is a pipe"},
 		"not to be found": {"file:.:x", `export STEPS=10; $RUN -c '` + steps + `' >out`, "is a directory"},
 	} {

@@ -17,7 +17,7 @@ import (
 // A change's lease is at least leastLease, and leaseTimes as long as a connection
 // was away when nothing depended on it: on a busy machine that takes its time.
 const (
-	leastLease = 4 * time.Second
+	leastLease = 12 * time.Second
 	leaseTimes = 4
 )
 

@@ -149,9 +149,7 @@ func TestRestartKeepsProvenChanges(t *testing.T) {
 		t.Errorf("taken over: %s", id)
 	}
 	r.knobs("when it was taken over", knobAfter, knobBefore)
-	if got, want := r.changed(0)[r.good.PID], "r1 good 7 8"; got != want {
-		t.Errorf("shown is %q, want %q", got, want)
-	}
+	patience.Until(t, "it to be shown", func() bool { return r.changed(0)[r.good.PID] == "r1 good 7 8" })
 	patience.Until(t, "the guard to end", func() bool { return len(r.guards()) == 0 })
 	c.undo("good")
 	patience.Until(t, "the change to be undone", func() bool { return r.good.Ask(t, "knob") == knobBefore })

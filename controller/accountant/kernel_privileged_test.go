@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,7 +142,12 @@ func TestMemoryOfTheTree(t *testing.T) {
 
 // TestLeftBehind: what outlives the command is said, with what it took so far.
 func TestLeftBehind(t *testing.T) {
-	a, _ := mustRun(t, Options{}, "sh", "-c", `(setsid sh -c 'head -c 1000000 /dev/zero >/dev/null; echo; exec sleep 10' &) | read line`)
+	pid := filepath.Join(t.TempDir(), "pid")
+	a, _ := mustRun(t, Options{}, "sh", "-c", `(setsid sh -c 'head -c 1000000 /dev/zero >/dev/null; echo $$ >"$0"; echo; exec sleep 1000' "$0" &) | read line`, pid)
+	left, err := strconv.Atoi(strings.TrimSpace(string(files.Read(t, pid))))
+	if err = errors.Join(err, unix.Kill(left, unix.SIGKILL)); err != nil {
+		t.Error(err)
+	}
 	if *a.Processes.Left == 0 || *a.IO.Read < 1e6 || a.Accuracy["io.read_bytes"] != account.Sampled {
 		t.Errorf("%d live on, %d bytes were read (%s)", *a.Processes.Left, *a.IO.Read, a.Accuracy["io.read_bytes"])
 	}

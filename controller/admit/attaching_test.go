@@ -19,7 +19,6 @@ import (
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sites"
-	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
@@ -79,10 +78,7 @@ func mustNew(t *testing.T, options func(*Options)) (a *Admission, serve func(...
 // time for it, as on a crowded node, is taken in all the same.
 func TestTrackerThatComesLate(t *testing.T) {
 	const waits = 10 * time.Millisecond
-	library, err := dmlib.Install(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	library := longgate.Install(t, t.TempDir())
 	var socket string
 	a, serve := mustNew(t, func(o *Options) { o.Library, o.GateTimeout, socket = library, waits, o.GatePath })
 	serve(a.Serve, a.Settle)

@@ -52,7 +52,11 @@ func TestBrokenClients(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g := mustServe(t, Options{geometry: small(), patience: Timeout})
+			options := Options{geometry: small(), patience: patience.Limit}
+			if errors.Is(tt.want, os.ErrDeadlineExceeded) {
+				options.patience = 4 * Timeout
+			}
+			g := mustServe(t, options)
 			c := mustDial(t, g)
 			tt.talk(c)
 			if r := <-g.refused; !errors.Is(r.Err, tt.want) || r.Peer.Pidfd != nil {
@@ -82,7 +86,7 @@ func TestClientsThatLeave(t *testing.T) {
 // TestLateClientGoesInert: a process that was given a memory file and said
 // nothing in time finds it detached.
 func TestLateClientGoesInert(t *testing.T) {
-	g := mustServe(t, Options{geometry: small(), patience: Timeout})
+	g := mustServe(t, Options{geometry: small(), patience: 20 * Timeout})
 	c := mustDial(t, g)
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
@@ -134,7 +138,7 @@ func mustPair(t *testing.T) (ours, theirs *net.UnixConn) {
 // TestSilentClientsStallNobody: one process cannot take more than its share of
 // places, and they are free again after the timeout.
 func TestSilentClientsStallNobody(t *testing.T) {
-	g := mustOpen(t, Options{geometry: small(), patience: 4 * Timeout}) // all have come before one's time is over
+	g := mustOpen(t, Options{geometry: small(), patience: 40 * Timeout}) // all have come before one's time is over
 	const clients = 100
 	for range clients {
 		mustDial(t, g)

@@ -37,12 +37,12 @@ func newBench(t *testing.T) *bench {
 	}
 	cache := objfile.NewCache()
 	t.Cleanup(func() { _ = cache.Close() })
-	return &bench{Options{Library: library, Cache: cache, patience: patience.Limit}}
+	return &bench{Options{Library: library, Cache: cache, patience: patience.Limit, timeout: patience.Limit}}
 }
 
-// patiently has the search for a thread take as long as a crowded machine needs.
+// patiently has the search for a thread and the call take as long as a crowded machine needs.
 func patiently(o ExecuteOptions) ExecuteOptions {
-	o.Patience = patience.Limit
+	o.Patience, o.Timeout = patience.Limit, patience.Limit
 	return o
 }
 

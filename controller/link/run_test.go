@@ -276,7 +276,7 @@ func TestClientFollowsTheAnalyzer(t *testing.T) {
 
 // An Analyzer that says nothing for too long is not there, whatever TCP thinks.
 func TestSilentAnalyzerIsLeft(t *testing.T) {
-	r := mustRoam(t, serve(t, big()), 20*time.Millisecond) // it makes one request, at the start
+	r := mustRoam(t, serve(t, big()), 500*time.Millisecond) // it makes one request, at the start
 	for range 2 {
 		<-r.opened
 		<-r.lost

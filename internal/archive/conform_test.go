@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // conform runs what holds for an archive at any place; place makes an empty one.
@@ -223,7 +224,7 @@ func testMigration(t *testing.T, place func(testing.TB) string) {
 	path := place(t)
 	s := mustOpen(t, path)
 	mustAdd(t, s, newTask("a", 1))
-	newer := options{wait: 5 * time.Second, limit: maxBytes, migrations: append(migrations[:len(migrations):len(migrations)], "ALTER TABLE task ADD COLUMN gpu_seconds DOUBLE PRECISION")}
+	newer := options{wait: patience.Limit, limit: maxBytes, migrations: append(migrations[:len(migrations):len(migrations)], "ALTER TABLE task ADD COLUMN gpu_seconds DOUBLE PRECISION")}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

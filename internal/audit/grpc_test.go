@@ -97,7 +97,8 @@ func TestUnary(t *testing.T) {
 	ask(&attunev1.Registration{Executable: "solver", User: "alice"})
 	ask(&attunev1.Registration{Executable: strings.Repeat("x", maxMessage)})
 
-	entries := mustRead(t, path)[1:] // answered means on disk
+	mustSync(t, l) // an answer waits for its line, but not for long
+	entries := mustRead(t, path)[1:]
 	if len(entries) != 6 {
 		t.Fatalf("%d lines: %+v", len(entries), entries)
 	}
@@ -151,6 +152,7 @@ func TestStream(t *testing.T) {
 	for err == nil {
 		_, err = stream.Recv()
 	}
+	mustSync(t, l)
 	want := []Event{Started, Asked, Received, Sent, Sent, Sent, Received, Answered}
 	entries := mustRead(t, path)
 	var got []Event

@@ -79,7 +79,7 @@ func TestServe(t *testing.T) {
 
 // TestServeIsBounded: who connects and says nothing takes no place for long.
 func TestServeIsBounded(t *testing.T) {
-	at := mustServe(t, New(Node))
+	at, begun := mustServe(t, New(Node)), time.Now()
 	for range maxConnections {
 		conn, err := net.Dial("tcp", at)
 		if err != nil {
@@ -88,7 +88,6 @@ func TestServeIsBounded(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 	client := http.Client{Timeout: patience.Limit}
-	begun := time.Now()
 	answer, err := client.Get("http://" + at + "/metrics")
 	if err != nil {
 		t.Fatal(err)

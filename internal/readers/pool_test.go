@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == unfit {
 		serveUnfit()
 	}
-	ServeIfAsked(echo(), hang(), die(), gone(), tell(), burn(), work(), attempt(), write())
+	ServeIfAsked(echo(), hang(), die(), gone(), tell(), burn(), attempt(), write())
 	leaktest.Main(m)
 }
 
@@ -50,15 +50,9 @@ func die() Operation[string, string] {
 	return NewOperation("die", func(context.Context, string) (string, error) { os.Exit(3); return "", nil })
 }
 
-// burn takes 400 ms of CPU time, of which a helper may take 300.
-func burn() Operation[string, string] { return upTo("burn", 400*time.Millisecond) }
-
-// work takes a little.
-func work() Operation[string, string] { return upTo("work", 30*time.Millisecond) }
-
-// upTo computes until its process has taken so much CPU time.
-func upTo(name string, most time.Duration) Operation[string, string] {
-	return NewOperation(name, func(context.Context, string) (string, error) {
+// burn computes until its process has taken so much CPU time.
+func burn() Operation[time.Duration, string] {
+	return NewOperation("burn", func(_ context.Context, most time.Duration) (string, error) {
 		for {
 			if used, err := procid.CPUTime(os.Getpid()); err != nil || used > most {
 				return "", err
@@ -201,14 +195,19 @@ func TestHas(t *testing.T) {
 
 // A helper that has taken its CPU time is not asked any more.
 func TestCPUTime(t *testing.T) {
-	p, _ := mustPool(t, Options{Patience: patience.Limit, SlowPatience: 300 * time.Millisecond})
+	p, _ := mustPool(t, Options{Patience: patience.Limit, SlowPatience: patience.Limit})
 	mustEcho(t, p, harmless)
 	first := idle(p)
+	took, err := procid.CPUTime(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.options.SlowPatience = 2*took + 100*time.Millisecond
 	mustEcho(t, p, harmless)
 	if second := idle(p); second != first {
 		t.Errorf("helper %d is asked after %d, which has taken little", second, first)
 	}
-	if _, err := burn().Ask(t.Context(), p, harmless, ""); err != nil {
+	if _, err := burn().Ask(t.Context(), p, harmless, p.options.SlowPatience+100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	mustEcho(t, p, harmless)

@@ -42,7 +42,7 @@ func TestStarvedHelper(t *testing.T) {
 	}
 	const short = time.Second // a third of what the answer takes
 	p, _ := mustPool(t, Options{Command: append(on, "nice", "-n", "19", program, Argument), Patience: short})
-	if _, err := work().Ask(t.Context(), p, harmless, ""); err != nil || len(p.Refused()) != 0 {
+	if _, err := burn().Ask(t.Context(), p, harmless, 30*time.Millisecond); err != nil || len(p.Refused()) != 0 {
 		t.Fatalf("error %v, refused %v", err, p.Refused())
 	}
 	endStarved(t, p.idle[0])

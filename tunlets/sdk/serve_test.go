@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -181,7 +182,7 @@ func TestPanicEndsTheProcess(t *testing.T) {
 	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "no idea") {
 		t.Errorf("tick: %v, want the panic", err)
 	}
-	ends(t, fd, 5*time.Second)
+	ends(t, fd, patience.Limit)
 	client.Kill() // waits until stderr has been read
 	if got := stderr.String(); !strings.Contains(got, "panic in Tick: no idea") || !strings.Contains(got, "serve_test.go") {
 		t.Errorf("stderr %q, want the panic and its stack", got)
@@ -210,7 +211,7 @@ func TestNoOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	ends(t, fd, time.Second)
+	ends(t, fd, patience.Limit)
 }
 
 func TestSignalsOfTheProcessGroupPassBy(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestProbeAtASite measures in a process that a node's controller has for the
@@ -30,12 +32,11 @@ func TestProbeAtASite(t *testing.T) {
 	if got := probe("watch", "--json", "--for", "2s", pid, point); !strings.Contains(got, `"state":"placed"`) || !strings.Contains(got, `"hits":`) {
 		t.Errorf("watch: %s", got)
 	}
-	if got := probe("add", pid, point); !strings.Contains(got, "placed") {
-		t.Errorf("add: %s", got)
-	}
-	if got := probe("list"); !strings.Contains(got, "%1") || !strings.Contains(got, "malloc_storm") {
-		t.Errorf("list: %s", got)
-	}
+	probe("add", pid, point)
+	patience.Until(t, "the point to be placed", func() bool {
+		got := probe("list")
+		return strings.Contains(got, "%1") && strings.Contains(got, "malloc_storm") && strings.Contains(got, "placed")
+	})
 	at := []string{"--analyzer", "unix:" + s.path("analyzer-run/analyzer.sock"), "--session"}
 	for _, row := range []struct {
 		what string
@@ -47,10 +48,13 @@ func TestProbeAtASite(t *testing.T) {
 		{"processes with points", append([]string{"remove"}, append(at, session, "")...), pid + "\n"},
 		{"points", append([]string{"remove"}, append(at, session, pid, "")...), "%1\t" + point},
 	} {
-		out, err := exec.Command(attune, append([]string{"__complete", "probe"}, row.args...)...).Output()
-		if err != nil || !strings.Contains(string(out), row.want) {
-			t.Errorf("%s are completed as %q, %v; want %q", row.what, out, err, row.want)
-		}
+		patience.Until(t, row.what+" to be completed", func() bool {
+			out, err := exec.Command(attune, append([]string{"__complete", "probe"}, row.args...)...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Contains(string(out), row.want)
+		})
 	}
 	if got := probe("remove", pid); !strings.Contains(got, "removed: "+pid+" "+point) {
 		t.Errorf("remove: %s", got)

@@ -29,11 +29,22 @@ func Main(m *testing.M) {
 	}
 	before := Descriptors()
 	code := m.Run()
-	if err := errors.Join(goleak.Find(), descriptorsLeft(before, Descriptors()), ChildLeft()); err != nil {
+	if err := errors.Join(goroutinesLeft(), descriptorsLeft(before, Descriptors()), ChildLeft()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// goroutinesLeft looks for half a second at a time, and for as long as on a crowded machine
+// what ends may take to.
+func goroutinesLeft() (err error) {
+	for range 20 {
+		if err = goleak.Find(); err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // Descriptors lists what this process has open, by descriptor.
