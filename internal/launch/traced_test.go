@@ -65,6 +65,8 @@ func stopAgainAndAgain(pid int, enough func()) (stops int) {
 		if unix.PtraceDetach(pid) != nil {
 			return stops
 		}
-		stops++
+		if stops++; stops == enoughStops {
+			enough()
+		}
 	}
 }
