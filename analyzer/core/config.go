@@ -69,9 +69,8 @@ const (
 	// queueWait bounds the wait for other experiments.
 	queueWait = 90 * time.Second
 	// applyTimeout is added to the time that a proposal's changes may wait for
-	// their safe points; after it a request without an answer has failed. A controller may
-	// have to wait for a CPU.
-	applyTimeout = 5 * time.Second
+	// their safe points; after it a request without an answer has failed.
+	applyTimeout = time.Second
 	// evaluateTimeout bounds the wait for a tunlet's verdict.
 	evaluateTimeout = time.Second
 	// cooldown is how long a knob of a process rests after an undo or a failure.

@@ -41,14 +41,15 @@ func (h *history) add(r *reading, every time.Duration) {
 	h.every *= 2
 }
 
-// end ends the current span, with what was taken up to late seconds after that.
+// end ends the current span; cpu is what was taken up to late seconds after that, a share of
+// which is the next span's.
 func (h *history) end(seconds, late float64, cpu time.Duration) {
 	if passed := seconds - h.begin; passed > 0 {
-		h.list = append(h.list, account.Moment{
-			Seconds: seconds, Span: passed, Cores: max(0, (cpu-h.cpu).Seconds()) / (passed + late), Resident: h.resident,
-		})
+		cores := max(0, (cpu-h.cpu).Seconds()) / (passed + late)
+		h.list = append(h.list, account.Moment{Seconds: seconds, Span: passed, Cores: cores, Resident: h.resident})
+		h.cpu += time.Duration(cores * passed * float64(time.Second))
 	}
-	h.begin, h.cpu, h.resident = seconds, max(cpu, h.cpu), 0
+	h.begin, h.resident = seconds, 0
 }
 
 // close ends the last span. What is too short to tell cores by goes to the one before.

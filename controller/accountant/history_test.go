@@ -18,7 +18,7 @@ func TestHistory(t *testing.T) {
 		if i == 7777 {
 			resident = 5000
 		}
-		h.add(float64(i+1)/100, time.Duration(i+1)*5*time.Millisecond, resident, 10*time.Millisecond)
+		h.add(&reading{seconds: float64(i+1) / 100, late: float64(i%3) / 100, taken: taken{cpu: time.Duration(i+1) * 5 * time.Millisecond}, resident: resident}, 10*time.Millisecond)
 	}
 	h.close(looks/100+1, looks*5*time.Millisecond)
 	cpu, seconds, most := 0.0, 0.0, uint64(0)
@@ -38,7 +38,7 @@ func TestHistory(t *testing.T) {
 func TestHistoryOfTheEnd(t *testing.T) {
 	var h history
 	for i := range 100 {
-		h.add(float64(i+1)/100, time.Duration(i+1)*10*time.Millisecond, 1000, 10*time.Millisecond)
+		h.add(&reading{seconds: float64(i+1) / 100, taken: taken{cpu: time.Duration(i+1) * 10 * time.Millisecond}, resident: 1000}, 10*time.Millisecond)
 	}
 	h.close(1.001, time.Second+21*time.Millisecond)
 	cpu := 0.0
@@ -49,5 +49,23 @@ func TestHistoryOfTheEnd(t *testing.T) {
 	}
 	if math.Abs(cpu-1.021) > 1e-6 {
 		t.Errorf("%v s of CPU time, want 1.021", cpu)
+	}
+}
+
+// TestLateLook: what was taken while a look waited for a CPU is not told as many cores before that,
+// and is not lost.
+func TestLateLook(t *testing.T) {
+	var h history
+	h.add(&reading{seconds: 0.1, taken: taken{cpu: 100 * time.Millisecond}}, 0)
+	h.add(&reading{seconds: 0.2, late: 1, taken: taken{cpu: 1200 * time.Millisecond}}, 0)
+	h.add(&reading{seconds: 1.3, taken: taken{cpu: 1300 * time.Millisecond}}, 0)
+	for _, m := range h.list {
+		if m.Cores > 1.001 {
+			t.Errorf("%+v of a program with one thread", m)
+		}
+	}
+	h.close(1.4, 1400*time.Millisecond)
+	if last := h.list[len(h.list)-1]; math.Abs(last.Seconds-1.4) > 1e-6 || h.cpu < 1399*time.Millisecond {
+		t.Errorf("%v of 1.4 s are told: %+v", h.cpu, h.list)
 	}
 }
