@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -182,7 +181,7 @@ func TestPanicEndsTheProcess(t *testing.T) {
 	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "no idea") {
 		t.Errorf("tick: %v, want the panic", err)
 	}
-	ends(t, fd, patience.Limit)
+	ends(t, fd, time.Minute)
 	client.Kill() // waits until stderr has been read
 	if got := stderr.String(); !strings.Contains(got, "panic in Tick: no idea") || !strings.Contains(got, "serve_test.go") {
 		t.Errorf("stderr %q, want the panic and its stack", got)
@@ -211,7 +210,7 @@ func TestNoOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	ends(t, fd, patience.Limit)
+	ends(t, fd, time.Minute)
 }
 
 func TestSignalsOfTheProcessGroupPassBy(t *testing.T) {
@@ -226,5 +225,5 @@ func TestSignalsOfTheProcessGroupPassBy(t *testing.T) {
 		}
 	}
 	client.Kill()
-	ends(t, fd, time.Second)
+	ends(t, fd, time.Minute)
 }
