@@ -37,8 +37,10 @@ type document struct {
 	AttackedFor   float64        `json:"services_attacked_for_seconds"`
 	Memory        map[string]use `json:"memory"`
 	Restarts      int            `json:"restarts"`
-	Left          []string       `json:"left"`
-	Done          map[string]int `json:"attacks"`
+	// Lost are sessions of the second user that did not begin or were given up.
+	Lost []string       `json:"lost_sessions"`
+	Left []string       `json:"left"`
+	Done map[string]int `json:"attacks"`
 	// Idle are the attacks that did nothing in a round.
 	Idle []string `json:"idle_attacks"`
 
@@ -85,6 +87,10 @@ func (d *document) measure(ctx context.Context) error {
 	end := time.Now().Add(time.Duration(d.length * float64(time.Second)))
 	for n := 0; err == nil && (n < leastRounds || time.Now().Before(end)); n++ {
 		err = d.round(ctx, f, n%2 == 1)
+	}
+	lost, readErr := f.lostSessions()
+	if err = errors.Join(err, readErr); err == nil {
+		d.Lost = lost
 	}
 	if err != nil || d.keep {
 		say("logs are in " + dir)

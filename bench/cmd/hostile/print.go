@@ -52,6 +52,9 @@ func (d *document) Print() {
 	for _, name := range d.Idle {
 		fmt.Println("did nothing in a round:", name)
 	}
+	for _, said := range d.Lost {
+		fmt.Println("lost:", said)
+	}
 	for _, left := range d.Left {
 		fmt.Println("left behind:", left)
 	}
@@ -81,6 +84,7 @@ func (d *document) setGoals(worst float64) {
 		{Name: "malloc of others with services / without", Value: ratio(d.MallocBeside.Second, d.MallocWithout.Second), Limit: 0.98, AtLeast: true},
 		{Name: "the same in a processor second", Value: ratio(d.MallocBeside.Processor, d.MallocWithout.Processor), Limit: 0.98, AtLeast: true},
 		{Name: "services that ended", Value: present.Figure(d.Restarts), Limit: 0},
+		{Name: "sessions of the second user that were lost", Value: present.Figure(len(d.Lost)), Limit: 0},
 		{Name: "memory, share of its limit", Value: present.Figure(100 * worst), Unit: "%", Limit: 100},
 		{Name: "attacks that did nothing in a round", Value: present.Figure(len(d.Idle)), Limit: 0},
 		{Name: "left behind", Value: present.Figure(len(d.Left)), Limit: 0},

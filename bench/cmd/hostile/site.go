@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
@@ -162,6 +164,18 @@ func (s *site) restarted() (n int) {
 		}
 	}
 	return n
+}
+
+// lostSessions are what attuned said of those of the harmless user.
+func (f folder) lostSessions() (said []string, err error) {
+	log, err := os.ReadFile(f.path("attuned.log"))
+	for line := range strings.Lines(string(log)) {
+		lost := strings.Contains(line, `msg="session is given up`) || strings.Contains(line, `msg="processes are not controlled"`)
+		if lost && strings.Contains(line, fmt.Sprintf(" %s=%d ", logging.UserKey, harmlessUser)) {
+			said = append(said, strings.TrimSpace(line))
+		}
+	}
+	return said, err
 }
 
 // stop ends the services in order. One that has not been started is left out.
