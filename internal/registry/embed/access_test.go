@@ -7,7 +7,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,7 +164,6 @@ func TestStrangers(t *testing.T) {
 		url     string
 		options []nats.Option
 	}{
-		{"without TLS", strings.Replace(url, "tls:", "nats:", 1), nil},
 		{"without certificate", url, []nats.Option{nats.Secure(), nats.ClientTLSConfig(nil, roots)}},
 		{"of another CA", url, []nats.Option{nats.Secure(), nats.ClientTLSConfig(pkitest.New(t).Node(t, "node").Certificate, roots)}},
 		{"with a password", url, []nats.Option{nats.Secure(), nats.ClientTLSConfig(nil, roots), nats.UserInfo("a", "b")}},
@@ -178,6 +179,26 @@ func TestStrangers(t *testing.T) {
 				t.Error("let in")
 			}
 		})
+	}
+}
+
+// Who speaks without TLS is not heard, whatever the library of clients would do.
+func TestPlainText(t *testing.T) {
+	url, _ := mustServe(t, pkitest.New(t))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "tls://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience.Limit)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":true}\r\nPING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(conn)
+	if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(string(said), "INFO ") || strings.Contains(string(said), "PONG") || strings.Contains(string(said), "+OK") {
+		t.Errorf("the server says %q, %v; want its greeting and the end", said, err)
 	}
 }
 
