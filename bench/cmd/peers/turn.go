@@ -30,10 +30,10 @@ func (t *turn) take(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// result is the figure of all turns.
+// result is the figure of all turns. Attune has one if most of its turns were measured.
 func (t *turn) result() figure {
 	known := measure.Known(t.added)
-	if t.Added = present.Figure(measure.Median(known)); t.attune && len(known) > 0 {
+	if t.Added = present.Figure(measure.Median(known)); t.attune && 2*len(known) > len(t.added) {
 		t.Missing = ""
 	}
 	return t.figure

@@ -31,6 +31,7 @@ func TestJudge(t *testing.T) {
 		{"cheaper in each turn", []float64{5, 6, 7}, []float64{10, 12, 14}, 0.5, 0, true},
 		{"a turn of Attune's fails: the others are compared with those beside them", []float64{5, 0, 70}, []float64{10, 12, 140}, 0.5, 0, true},
 		{"the last one does", []float64{5, 6, 0}, []float64{10, 12, 14}, 0.5, 0, true},
+		{"most of Attune's do", []float64{0, 0, 7}, []float64{10, 12, 14}, 0, 1, false},
 		{"dearer", []float64{20, 24, 28}, []float64{10, 12, 14}, 2, 0, false},
 		{"the tool is not there", []float64{5, 6, 7}, []float64{0}, 0, 1, false},
 		{"the tool fails later", []float64{5, 6, 7}, []float64{10, 0}, 0, 1, false},
