@@ -195,8 +195,8 @@ func (a *Analyzer) Finish(ctx context.Context, end *attunev1.RecordedExit) *repo
 
 // Stop ends tunlets, channels and session, in this order, and waits for them:
 // some milliseconds, at most channel.HelloPatience more for a peer that has
-// connected and says nothing, and a second for a timeline that nobody reads. It
-// may be called more than once.
+// connected and says nothing, 2 s for a tunlet's output that something holds open, and a
+// second for a timeline that nobody reads. It may be called more than once.
 func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()

@@ -24,7 +24,7 @@ import (
 // pipePatience is how long after a tunlet's end its output is still read, in
 // case a descendant holds the pipes open. What is there when it is over is lost: why
 // a tunlet ended, where whoever reads has to wait for a CPU.
-const pipePatience = 5 * time.Second
+const pipePatience = 2 * time.Second
 
 // process runs one tunlet process for go-plugin, whose own runner would hand
 // the application's standard input to it.

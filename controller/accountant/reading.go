@@ -18,7 +18,7 @@ const diskBytes, diskFiles = "disk.bytes_peak", "disk.files_peak"
 // reading is what one look at all processes gives.
 type reading struct {
 	seconds                      float64
-	late                         float64 // for how many seconds after that CPU times waited to be read
+	late                         float64 // for how many seconds the look waited until CPU times were read
 	cores                        float64
 	taken                        taken
 	partial                      bool // what something took that ended meanwhile may be in no sum
@@ -50,11 +50,10 @@ func (r *reading) values() map[string]float64 {
 func read(n now, detailed bool) reading {
 	r := reading{taken: n.done, partial: n.moved, processes: uint64(len(n.alive)), peak: n.peak, total: n.total}
 	undone := slices.Concat(n.alive, n.ending)
-	begun, worked := time.Now(), clock.Thread()
 	for _, p := range undone { // before all that takes time: nothing tells of a process that is reaped meanwhile
 		r.addTime(p, detailed)
 	}
-	r.late = max(0, time.Since(begun)-(clock.Thread()-worked)).Seconds()
+	r.late = max(0, time.Since(n.begun)-(clock.Thread()-n.worked)).Seconds()
 	// After those that may wait for them: what is waited for meanwhile is left out, and not
 	// counted twice.
 	for _, pid := range n.unwaited {

@@ -79,7 +79,9 @@ const wholePatience = 5 * coresWindow
 
 // sample looks once. False if that cannot be done.
 func (s *sampler) sample(at time.Time) (now, bool) {
+	begun, worked := time.Now(), clock.Thread()
 	n, err := s.source.look()
+	n.begun, n.worked = begun, worked
 	if err != nil {
 		if s.err == nil {
 			s.err = err
@@ -113,7 +115,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 // keepPeaks keeps what is more than there was before, and when that was.
 func (s *sampler) keepPeaks(r *reading) {
 	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() && !r.partial {
-		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / (passed + r.late)
+		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / max(coresWindow.Seconds(), passed+r.late-s.window.late)
 		if s.cores == nil || r.cores > *s.cores {
 			s.cores, s.times["cores_peak"] = new(r.cores), r.seconds
 		}

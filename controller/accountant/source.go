@@ -47,6 +47,9 @@ type now struct {
 	// unwaited are processes that have ended and were not waited for yet: what they took is
 	// nowhere else. Only where done does not have them.
 	unwaited []int
+	// begun is when the look began, and worked the CPU time of its thread then.
+	begun  time.Time
+	worked time.Duration
 }
 
 // living is a process that has not ended.

@@ -13,7 +13,7 @@ import (
 )
 
 // probeTimeout bounds what a probe waits for a program that it starts.
-const probeTimeout = 30 * time.Second
+const probeTimeout = 5 * time.Second
 
 // absentLibrary cannot exist: a program preloaded with it shows by the loader's
 // complaint that the loader honours LD_PRELOAD.

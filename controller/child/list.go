@@ -17,7 +17,7 @@ import (
 // listPatience bounds a look at a list: somebody waits who looks at all sessions.
 // maxListed bounds the list.
 const (
-	listPatience = 3 * time.Second
+	listPatience = time.Second
 	maxListed    = 1 << 14
 )
 

@@ -12,13 +12,25 @@ import (
 // monotonic is the clock of the kernel's events, in nanoseconds.
 func monotonic() uint64 { return uint64(clock.Monotonic()) }
 
+// Two clocks are read as one if no more time than together passes meanwhile, or at the last try:
+// a thread may have to wait for a CPU in between.
+const (
+	together = 20 * time.Microsecond
+	tries    = 10
+)
+
 // unixNano is the time of day at a time of the monotonic clock; now for 0.
 func unixNano(at uint64) int64 {
-	now := time.Now().UnixNano()
 	if at == 0 {
-		return now
+		return time.Now().UnixNano()
 	}
-	return now - int64(monotonic()-at)
+	for n := 1; ; n++ {
+		before := monotonic()
+		now := time.Now().UnixNano()
+		if time.Duration(monotonic()-before) <= together || n == tries {
+			return now - int64(before-at)
+		}
+	}
 }
 
 // beforeStart says whether a time of the monotonic clock, in nanoseconds, lies

@@ -15,9 +15,8 @@ import (
 // maxDocument bounds the document of one task, bytes: that of 100,000 processes.
 const maxDocument = 256 << 20
 
-// busyTimeout bounds the wait for another process that writes, and for a server: all tasks of
-// a job may end at once, on a crowded machine.
-const busyTimeout = 30 * time.Second
+// busyTimeout bounds the wait for another process that writes, and for a server.
+const busyTimeout = 5 * time.Second
 
 // Store is an open archive. Close ends it.
 type Store struct {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	_, _ = os.Stdin.Read(make([]byte, 1)) // all begin when it ends
-	s, err := Open(context.Background(), path)
+	s, err := open(context.Background(), path, options{wait: patience.Limit, limit: maxBytes, migrations: migrations})
 	if err == nil {
 		_, err = s.Add(context.Background(), newTask("align", os.Getpid()))
 		err = errors.Join(err, s.Close())

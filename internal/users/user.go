@@ -15,8 +15,8 @@ import (
 // ErrUnknown is returned for a name that is no user's of this machine.
 var ErrUnknown = errors.New("not known on this machine")
 
-// patience is how long the directory service may take to answer, and a crowded machine to ask.
-const patience = 15 * time.Second
+// patience is how long the directory service may take to answer.
+const patience = 5 * time.Second
 
 // UserID returns the id of a user by name: from the files, else by getent(1),
 // since without cgo Go does not ask a directory service. The error is ErrUnknown

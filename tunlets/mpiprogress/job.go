@@ -101,15 +101,20 @@ func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 	if n.intervals == 0 {
 		return // what came before the first call, in MPI_Init, is no baseline
 	}
-	h.Objective(n.scope(), n.latest())
-	n.looks.Reported()
-	t.series = slices.DeleteFunc(t.series, func(s *series) bool { return s.broken(n) })
+	t.objective(h, n.scope(), n.latest())
+	t.series = slices.DeleteFunc(t.series, func(s *series) bool {
+		if !s.broken(n) {
+			return false
+		}
+		s.reset() // what is judged by it may go on
+		return len(s.judges) == 0
+	})
 	if !slices.Contains(t.series, t.joint) || t.joint.shares[n] == nil {
 		t.join()
 	}
 	for _, s := range t.series {
 		if value, ok := s.add(n, calls, seconds); ok {
-			h.Objective(s.scope, value)
+			t.objective(h, s.scope, value)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
-	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 const (
@@ -46,6 +45,7 @@ const (
 type inForce struct {
 	judged bool
 	joint  bool // other nodes' ranks, too
+	scope  string
 }
 
 // trouble is what there is to change on a node, while it is due.
@@ -103,16 +103,16 @@ type node struct {
 
 	proposals map[string]inForce
 	failures  int
-	dear      bool             // measure points cost much here
-	looks     perprocess.Looks // at what was kept last
-	refusal   string           // why a measure point was refused, the latest
+	dear      bool            // measure points cost much here
+	looked    map[string]bool // proposals whose calls are looked at now
+	refusal   string          // why a measure point was refused, the latest
 	remarked  map[string]bool
 }
 
 func newNode(host string) *node {
 	return &node{
 		host: host, ranks: map[sdk.Handle]*rank{},
-		proposals: map[string]inForce{}, remarked: map[string]bool{},
+		proposals: map[string]inForce{}, looked: map[string]bool{}, remarked: map[string]bool{},
 	}
 }
 
@@ -222,6 +222,7 @@ func (n *node) withdraw(h *sdk.Host) {
 		}
 	}
 	n.release()
+	n.shed(h)
 	n.hold = min(max(firstHold, 2*n.hold), lastHold)
 	n.until = h.Now().Add(n.hold)
 }
@@ -248,9 +249,16 @@ func (n *node) present() float64 {
 // release forgets the proposals: the ranks are as they were.
 func (n *node) release() {
 	clear(n.proposals)
+	clear(n.looked)
 	for _, r := range n.ranks {
 		r.proposal = ""
 	}
+}
+
+// forget a proposal that changes no rank of the node any more.
+func (n *node) forget(id string) {
+	delete(n.proposals, id)
+	delete(n.looked, id)
 }
 
 // judging says that a proposal of this node is on its way.
@@ -271,14 +279,11 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
 		return false
 	}
 	if c.State == sdk.Kept {
-		if !p.judged {
-			n.looks.Begin(h.Now(), c.Proposal)
-		}
 		p.judged = true
 		n.proposals[c.Proposal] = p
 		return true
 	}
-	delete(n.proposals, c.Proposal)
+	n.forget(c.Proposal)
 	for _, r := range n.ranks {
 		if r.proposal == c.Proposal {
 			r.proposal = ""
@@ -292,29 +297,8 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
 
 // shed gives dear measure points back while nothing is to be judged or looked at.
 func (n *node) shed(h *sdk.Host) {
-	if n.dear && !n.judging() && !n.looks.Open() {
+	if n.dear && !n.judging() && len(n.looked) == 0 {
 		n.unwatch(h)
-	}
-}
-
-// hear takes what became of a proposal whose change may be looked at.
-func (n *node) hear(h *sdk.Host, c sdk.ProposalChange) {
-	switch began, ended := n.looks.Hear(h.Now(), c); {
-	case began:
-		n.watch(h)
-	case ended:
-		n.shed(h)
-	}
-}
-
-// look has the calls counted from time to time, where that is dear.
-func (n *node) look(h *sdk.Host) {
-	switch now := h.Now(); {
-	case n.looks.Due(now):
-		n.watch(h)
-	case n.looks.Over(now):
-		n.looks.End(now)
-		n.shed(h)
 	}
 }
 

@@ -161,7 +161,7 @@ func (t *Tunlet) propose(h *sdk.Host, nodes []*node) {
 	}
 	p := sdk.Proposal{ID: id, Scope: scope, Reason: reasonFor(nodes), Confidence: 0.9}
 	for _, n := range nodes {
-		n.proposals[id] = inForce{joint: len(nodes) > 1}
+		n.proposals[id] = inForce{joint: len(nodes) > 1, scope: scope}
 		n.dueAt = time.Time{}
 		for _, r := range n.trouble.ranks {
 			r.proposal = id
@@ -201,9 +201,12 @@ func (t *Tunlet) takeUp(h *sdk.Host, c sdk.ProposalChange) {
 	}
 	together := inOrder(maps.Keys(nodes))
 	for _, n := range together {
-		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1}
-		n.looks.TakeUp(c, p.Scope)
+		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1, scope: p.Scope}
 		n.attend(h)
+	}
+	l := &look{scope: p.Scope}
+	if l.TakeUp(c, p.Scope) {
+		t.looks[p.ID] = l
 	}
 	if len(nodes) > 1 && scopeOf(together) == p.Scope {
 		s := newSeries(together)

@@ -80,11 +80,19 @@ func (s *series) add(n *node, calls uint64, seconds float64) (value float64, ok 
 	}
 	for _, sh := range s.shares {
 		value += float64(sh.calls) / sh.seconds
+	}
+	values := s.values + 1
+	s.reset()
+	s.values = values
+	return value, true
+}
+
+// reset begins anew.
+func (s *series) reset() {
+	for _, sh := range s.shares {
 		*sh = share{}
 	}
-	s.unheard = len(s.shares)
-	s.values++
-	return value, true
+	s.unheard, s.values = len(s.shares), 0
 }
 
 // broken says that a node has reported again while one is waited for whose

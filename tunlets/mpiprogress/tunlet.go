@@ -24,6 +24,8 @@ type Tunlet struct {
 
 	sequence int // of proposals: a node that comes back may have one in force elsewhere
 
+	looks map[string]*look // at proposals that were kept
+
 	series []*series // objectives of several nodes together
 	joint  *series   // that of all whose calls are counted; nil: fewer than two
 	apart  bool      // a change of several nodes could not be made
@@ -31,7 +33,7 @@ type Tunlet struct {
 
 // New makes the tunlet.
 func New() sdk.Tunlet {
-	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}}
+	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}, looks: map[string]*look{}}
 }
 
 // Describe says what the tunlet is.
@@ -92,7 +94,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 }
 
 // ProcessEnded forgets it, and with the last rank that a proposal changed that.
-func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
+func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
 	n := t.ranks[end.Handle]
 	if n == nil {
 		return
@@ -101,7 +103,8 @@ func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 	delete(t.ranks, end.Handle)
 	delete(n.ranks, end.Handle)
 	if id != "" && len(n.changedBy(id)) == 0 {
-		delete(n.proposals, id)
+		n.forget(id)
+		n.shed(h)
 		t.dropJudged(id)
 	}
 	if len(n.ranks) == 0 {
@@ -122,8 +125,8 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, n := range heard {
 		n.attend(h)
 		n.observe(h)
-		n.look(h)
 	}
+	t.look(h)
 	t.decide(h, heard)
 }
 
@@ -179,9 +182,7 @@ func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 		t.takeUp(h, c)
 		return
 	}
-	for _, n := range t.sorted() {
-		n.hear(h, c)
-	}
+	t.hear(h, c)
 	if !c.State.Final() {
 		return
 	}

@@ -26,9 +26,12 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// sessionPatience is how long another attune may take to answer. One that does
-// not is left out.
-const sessionPatience = 10 * time.Second
+// sessionPatience is how long another attune may take to answer, and shellPatience all
+// of them while a shell completes a word. One that does not is left out.
+const (
+	sessionPatience = 10 * time.Second
+	shellPatience   = 2 * time.Second
+)
 
 // maxOfOthers bounds what a session of another user may answer, bytes.
 const maxOfOthers = 4 << 20
@@ -121,13 +124,20 @@ func holders(ctx context.Context, pids []int) []*holder {
 // othersHolders asks the sessions of all other users. What they answer is their
 // users' word: it is to be shown as that, and nothing is to be done by it.
 func othersHolders(ctx context.Context, pids []int) (found []*holder) {
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards found
 	for uid, dirs := range rundir.RunningOfOthers(rundir.Current()) {
-		of := holdersIn(ctx, dirs, pids, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxOfOthers)))
-		for _, h := range of {
-			h.uid = uid
-		}
-		found = append(found, of...)
+		all.Go(func() {
+			of := holdersIn(ctx, dirs, pids, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxOfOthers)))
+			for _, h := range of {
+				h.uid = uid
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, of...)
+		})
 	}
+	all.Wait()
 	return found
 }
 

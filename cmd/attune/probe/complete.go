@@ -61,7 +61,7 @@ func (w *probePlace) completeAdded(cmd *cobra.Command, args []string, _ string) 
 // held returns what the sessions hold that are meant, as far as that is told soon: a
 // shell waits. Their connections are closed.
 func (w *probePlace) held(ctx context.Context) []*holder {
-	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
+	ctx, cancel := context.WithTimeout(ctx, shellPatience)
 	defer cancel()
 	held, _, err := w.holders(ctx, nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *probePlace) held(ctx context.Context) []*holder {
 
 // sessions lists the user's sessions at the site, each with what it runs.
 func (w *probePlace) sessions(ctx context.Context) (words []string) {
-	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
+	ctx, cancel := context.WithTimeout(ctx, shellPatience)
 	defer cancel()
 	list, err := site.Ask(ctx, w.at, func(ctx context.Context, c *site.Client) (*attunev1.ListSessionsResponse, error) {
 		return c.ListSessions(ctx, &attunev1.ListSessionsRequest{})

@@ -169,7 +169,7 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		n.LeafNode.TLSTimeout, n.LeafNode.AuthTimeout = greetWithin.Seconds(), greetWithin.Seconds()
 	}
 	if len(o.Remotes) > 0 {
-		remote := &nats.RemoteLeafOpts{TLS: true, TLSConfig: o.Identity.ClientConfig(), IgnoreDiscoveredServers: true}
+		remote := &nats.RemoteLeafOpts{TLS: true, TLSTimeout: greetWithin.Seconds(), TLSConfig: o.Identity.ClientConfig(), IgnoreDiscoveredServers: true}
 		for _, text := range o.Remotes {
 			at, err := url.Parse(text)
 			if err != nil {

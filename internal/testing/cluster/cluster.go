@@ -110,7 +110,7 @@ func (c *Cluster) Command(ctx context.Context, user, node string, command ...str
 		args = append(args, "--user", user)
 	}
 	cmd := exec.CommandContext(ctx, c.script, append(append(args, node), command...)...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 30 * time.Second
 	return cmd
 }
 

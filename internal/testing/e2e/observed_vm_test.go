@@ -88,7 +88,7 @@ func observe(t *testing.T, prefix []string, command ...string) observed {
 	defer feed.Close()
 	args = append(append(args, command...), fifo)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 30 * time.Second
 	cmd.Dir = "/tmp"
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -8,16 +8,18 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // EndTimeout is how long undoing and reporting may take; giveUp is when this
-// process ends without having reported, because some part did not keep to it.
+// process ends without having reported, because some part did not keep to it, nor to its own
+// limit (see analyzer.Analyzer.Stop).
 const (
 	EndTimeout = 5 * time.Second
-	giveUp     = 3 * EndTimeout
+	giveUp     = EndTimeout + channel.HelloPatience + 10*time.Second
 )
 
 // End reports, and leaves everything as it was. A second terminating signal
