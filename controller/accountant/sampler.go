@@ -48,6 +48,8 @@ func (s *sampler) run(ctx context.Context) {
 	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	// A look that takes longer than the one before, as the first one, does not keep the next one away.
+	took, before := time.Duration(0), time.Duration(0)
 	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {
 		select {
 		case <-ctx.Done():
@@ -65,7 +67,8 @@ func (s *sampler) run(ctx context.Context) {
 		if !s.last.partial {
 			s.shown.pause(begun, pause)
 		}
-		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*(clock.Thread()-worked)) - time.Since(begun)
+		before, took = took, clock.Thread()-worked
+		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*min(took, before)) - time.Since(begun)
 		if s.enforcer.ender.ending() {
 			next = endPause
 		}
