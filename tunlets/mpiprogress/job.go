@@ -101,7 +101,8 @@ func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 	if n.intervals == 0 {
 		return // what came before the first call, in MPI_Init, is no baseline
 	}
-	t.objective(h, n.scope(), n.latest())
+	h.Objective(n.scope(), n.latest())
+	t.looks.reported(n.scope())
 	t.series = slices.DeleteFunc(t.series, func(s *series) bool {
 		if !s.broken(n) {
 			return false
@@ -114,7 +115,8 @@ func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 	}
 	for _, s := range t.series {
 		if value, ok := s.add(n, calls, seconds); ok {
-			t.objective(h, s.scope, value)
+			h.Objective(s.scope, value)
+			t.looks.reported(s.scope)
 		}
 	}
 }

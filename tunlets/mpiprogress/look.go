@@ -18,68 +18,71 @@ type look struct {
 	scope string // of the objective that it is judged by
 }
 
+// looks are those at proposals of a tunlet, by their ids.
+type looks map[string]*look
+
 // hear takes what became of a proposal.
-func (t *Tunlet) hear(h *sdk.Host, c sdk.ProposalChange) {
-	l := t.looks[c.Proposal]
+func (all looks) hear(h *sdk.Host, t *Tunlet, c sdk.ProposalChange) {
+	l := all[c.Proposal]
 	if l == nil {
 		if c.State == sdk.Kept {
-			t.lookAfter(h, c.Proposal)
+			all.begin(h, t, c.Proposal)
 		}
 		return
 	}
 	switch began, ended := l.Hear(h.Now(), c); {
 	case began:
-		t.open(h, c.Proposal)
+		all.open(h, t, c.Proposal)
 	case ended:
-		t.close(h, c.Proposal)
-		delete(t.looks, c.Proposal)
+		all.close(h, t, c.Proposal)
+		delete(all, c.Proposal)
 	}
 }
 
-// lookAfter begins to look at what was just kept.
-func (t *Tunlet) lookAfter(h *sdk.Host, id string) {
+// begin begins to look at what was just kept.
+func (all looks) begin(h *sdk.Host, t *Tunlet, id string) {
 	for _, n := range t.nodes {
 		if p, has := n.proposals[id]; has {
 			l := &look{scope: p.scope}
 			l.Begin(h.Now(), id)
-			t.looks[id] = l
-			t.open(h, id)
+			all[id] = l
+			all.open(h, t, id)
 			return
 		}
 	}
 }
 
-// look begins the looks that are due, and ends those that are over.
-func (t *Tunlet) look(h *sdk.Host) {
-	for _, id := range slices.Sorted(maps.Keys(t.looks)) {
-		switch l, now := t.looks[id], h.Now(); {
+// take begins the looks that are due, and ends those that are over.
+func (all looks) take(h *sdk.Host, t *Tunlet) {
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		switch l, now := all[id], h.Now(); {
 		case l.Due(now):
-			t.open(h, id)
+			all.open(h, t, id)
 		case l.Over(now):
 			l.End(now)
-			t.close(h, id)
+			all.close(h, t, id)
 		}
 	}
 }
 
 // open has the calls counted that a proposal is judged by. One that changes nothing any more
 // is forgotten.
-func (t *Tunlet) open(h *sdk.Host, id string) {
+func (all looks) open(h *sdk.Host, t *Tunlet, id string) {
 	nodes := 0
 	for _, n := range t.sorted() {
 		if _, has := n.proposals[id]; has {
 			n.looked[id] = true
-			n.watch(h)
+			watchRanks(h, n)
 			nodes++
 		}
 	}
 	if nodes == 0 {
-		delete(t.looks, id)
+		delete(all, id)
 	}
 }
 
 // close has them counted no more where that is dear.
-func (t *Tunlet) close(h *sdk.Host, id string) {
+func (looks) close(h *sdk.Host, t *Tunlet, id string) {
 	for _, n := range t.sorted() {
 		if n.looked[id] {
 			delete(n.looked, id)
@@ -88,10 +91,9 @@ func (t *Tunlet) close(h *sdk.Host, id string) {
 	}
 }
 
-// objective reports a value.
-func (t *Tunlet) objective(h *sdk.Host, scope string, value float64) {
-	h.Objective(scope, value)
-	for _, l := range t.looks {
+// reported counts a value of an objective.
+func (all looks) reported(scope string) {
+	for _, l := range all {
 		if l.scope == scope {
 			l.Reported()
 		}

@@ -171,7 +171,7 @@ func (n *node) attend(h *sdk.Host) {
 			r.wake(h)
 		}
 		if !n.dear {
-			n.watch(h)
+			watchRanks(h, n)
 		}
 		return
 	}
@@ -255,12 +255,6 @@ func (n *node) release() {
 	}
 }
 
-// forget a proposal that changes no rank of the node any more.
-func (n *node) forget(id string) {
-	delete(n.proposals, id)
-	delete(n.looked, id)
-}
-
 // judging says that a proposal of this node is on its way.
 func (n *node) judging() bool {
 	for _, p := range n.proposals {
@@ -283,7 +277,8 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
 		n.proposals[c.Proposal] = p
 		return true
 	}
-	n.forget(c.Proposal)
+	delete(n.proposals, c.Proposal)
+	delete(n.looked, c.Proposal)
 	for _, r := range n.ranks {
 		if r.proposal == c.Proposal {
 			r.proposal = ""
@@ -302,8 +297,8 @@ func (n *node) shed(h *sdk.Host) {
 	}
 }
 
-// watch has the calls of the ranks counted that can be changed.
-func (n *node) watch(h *sdk.Host) {
+// watchRanks has the calls of the ranks of a node counted that can be changed.
+func watchRanks(h *sdk.Host, n *node) {
 	for _, r := range n.sorted() {
 		if r.library.hasKnob() {
 			r.watch(h)

@@ -24,7 +24,7 @@ type Tunlet struct {
 
 	sequence int // of proposals: a node that comes back may have one in force elsewhere
 
-	looks map[string]*look // at proposals that were kept
+	looks looks
 
 	series []*series // objectives of several nodes together
 	joint  *series   // that of all whose calls are counted; nil: fewer than two
@@ -33,7 +33,7 @@ type Tunlet struct {
 
 // New makes the tunlet.
 func New() sdk.Tunlet {
-	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}, looks: map[string]*look{}}
+	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}, looks: looks{}}
 }
 
 // Describe says what the tunlet is.
@@ -103,7 +103,8 @@ func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
 	delete(t.ranks, end.Handle)
 	delete(n.ranks, end.Handle)
 	if id != "" && len(n.changedBy(id)) == 0 {
-		n.forget(id)
+		delete(n.proposals, id)
+		delete(n.looked, id)
 		n.shed(h)
 		t.dropJudged(id)
 	}
@@ -126,7 +127,7 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 		n.attend(h)
 		n.observe(h)
 	}
-	t.look(h)
+	t.looks.take(h, t)
 	t.decide(h, heard)
 }
 
@@ -182,7 +183,7 @@ func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 		t.takeUp(h, c)
 		return
 	}
-	t.hear(h, c)
+	t.looks.hear(h, t, c)
 	if !c.State.Final() {
 		return
 	}
