@@ -18,6 +18,9 @@ import (
 // as far from the one before, up to the period: short programs are seen too.
 const firstSample = time.Millisecond
 
+// freeTime is the CPU time of the first looks, which take longest, that keeps no next one away.
+const freeTime = 30 * time.Millisecond
+
 // sampler looks at the living processes again and again.
 type sampler struct {
 	options  Options
@@ -48,8 +51,7 @@ func (s *sampler) run(ctx context.Context) {
 	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	// A look that takes longer than the one before, as the first one, does not keep the next one away.
-	took, before := time.Duration(0), time.Duration(0)
+	free := freeTime
 	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {
 		select {
 		case <-ctx.Done():
@@ -67,8 +69,10 @@ func (s *sampler) run(ctx context.Context) {
 		if !s.last.partial {
 			s.shown.pause(begun, pause)
 		}
-		before, took = took, clock.Thread()-worked
-		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*min(took, before)) - time.Since(begun)
+		took := clock.Thread() - worked
+		charged := max(0, took-free)
+		free -= took - charged
+		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*charged) - time.Since(begun)
 		if s.enforcer.ender.ending() {
 			next = endPause
 		}
@@ -118,7 +122,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 // keepPeaks keeps what is more than there was before, and when that was.
 func (s *sampler) keepPeaks(r *reading) {
 	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() && !r.partial {
-		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / max(coresWindow.Seconds(), passed+r.late-s.window.late)
+		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / (passed + r.late)
 		if s.cores == nil || r.cores > *s.cores {
 			s.cores, s.times["cores_peak"] = new(r.cores), r.seconds
 		}

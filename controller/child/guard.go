@@ -23,7 +23,7 @@ const GuardWord = "guard"
 const (
 	// guardPatience bounds the start of a guard, for which the end of the node waits: without
 	// one all is undone that was proven good.
-	guardPatience = 15 * time.Second
+	guardPatience = 8 * time.Second
 	// guardLooks is how often a guard looks whether it is needed, and guardTries how
 	// often it tries to undo what cannot be undone at its time.
 	guardLooks = time.Second

@@ -3,6 +3,7 @@
 package track
 
 import (
+	"math"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/clock"
@@ -12,8 +13,8 @@ import (
 // monotonic is the clock of the kernel's events, in nanoseconds.
 func monotonic() uint64 { return uint64(clock.Monotonic()) }
 
-// Two clocks are read as one if no more time than together passes meanwhile, or at the last try:
-// a thread may have to wait for a CPU in between.
+// Two clocks are read as one if no more time than together passes meanwhile, or at the best of
+// some tries: a thread may have to wait for a CPU in between.
 const (
 	together = 20 * time.Microsecond
 	tries    = 10
@@ -24,13 +25,15 @@ func unixNano(at uint64) int64 {
 	if at == 0 {
 		return time.Now().UnixNano()
 	}
-	for n := 1; ; n++ {
+	best, unix := time.Duration(math.MaxInt64), int64(0)
+	for n := 0; n < tries && best > together; n++ {
 		before := monotonic()
 		now := time.Now().UnixNano()
-		if time.Duration(monotonic()-before) <= together || n == tries {
-			return now - int64(before-at)
+		if passed := time.Duration(monotonic() - before); passed < best {
+			best, unix = passed, now-int64(before-at)
 		}
 	}
+	return unix
 }
 
 // beforeStart says whether a time of the monotonic clock, in nanoseconds, lies

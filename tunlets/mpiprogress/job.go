@@ -108,9 +108,12 @@ func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 			return false
 		}
 		s.reset() // what is judged by it may go on
+		if s == t.joint {
+			t.joint = nil
+		}
 		return len(s.judges) == 0
 	})
-	if !slices.Contains(t.series, t.joint) || t.joint.shares[n] == nil {
+	if t.joint == nil || !slices.Contains(t.series, t.joint) || t.joint.shares[n] == nil {
 		t.join()
 	}
 	for _, s := range t.series {

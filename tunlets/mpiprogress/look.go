@@ -10,43 +10,59 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
-// look is at a proposal that was kept: from time to time its nodes count calls, all of them
-// at the same time, also where that is dear. Others count all the time.
+// look is at a proposal that was kept: from time to time the nodes by which it is judged count
+// calls, all of them at the same time, also where that is dear. Others count all the time.
 type look struct {
 	perprocess.Looks
 
-	scope string // of the objective that it is judged by
+	scope string // of the objective
+	nodes []*node
 }
 
-// looks are those at proposals of a tunlet, by their ids.
+// newLook makes one at a proposal that is judged by an objective of that scope.
+func (t *Tunlet) newLook(id, scope string) *look {
+	l := &look{scope: scope}
+	for _, s := range t.series {
+		if s.judges[id] {
+			l.nodes = inOrder(maps.Keys(s.shares))
+			return l
+		}
+	}
+	for _, n := range t.nodes {
+		if n.scope() == scope {
+			l.nodes = []*node{n}
+		}
+	}
+	return l
+}
+
+// looks are those at proposals of a tunlet, by their ids; also of those that were undone, which
+// may be tried again.
 type looks map[string]*look
 
 // hear takes what became of a proposal.
 func (all looks) hear(h *sdk.Host, t *Tunlet, c sdk.ProposalChange) {
 	l := all[c.Proposal]
 	if l == nil {
-		if c.State == sdk.Kept {
-			all.begin(h, t, c.Proposal)
-		}
+		all.begin(h, t, c)
 		return
 	}
 	switch began, ended := l.Hear(h.Now(), c); {
 	case began:
 		all.open(h, t, c.Proposal)
 	case ended:
-		all.close(h, t, c.Proposal)
-		delete(all, c.Proposal)
+		l.close(h, c.Proposal)
 	}
 }
 
 // begin begins to look at what was just kept.
-func (all looks) begin(h *sdk.Host, t *Tunlet, id string) {
+func (all looks) begin(h *sdk.Host, t *Tunlet, c sdk.ProposalChange) {
 	for _, n := range t.nodes {
-		if p, has := n.proposals[id]; has {
-			l := &look{scope: p.scope}
-			l.Begin(h.Now(), id)
-			all[id] = l
-			all.open(h, t, id)
+		if p, has := n.proposals[c.Proposal]; has && c.State == sdk.Kept {
+			l := t.newLook(c.Proposal, p.scope)
+			l.Begin(h.Now(), c.Proposal)
+			all[c.Proposal] = l
+			all.open(h, t, c.Proposal)
 			return
 		}
 	}
@@ -60,34 +76,32 @@ func (all looks) take(h *sdk.Host, t *Tunlet) {
 			all.open(h, t, id)
 		case l.Over(now):
 			l.End(now)
-			all.close(h, t, id)
+			l.close(h, id)
 		}
 	}
 }
 
-// open has the calls counted that a proposal is judged by. One that changes nothing any more
-// is forgotten.
+// open has the calls counted that a proposal is judged by. It is forgotten where one of the nodes
+// is not there any more: there will be no value.
 func (all looks) open(h *sdk.Host, t *Tunlet, id string) {
-	nodes := 0
-	for _, n := range t.sorted() {
-		if _, has := n.proposals[id]; has {
-			n.looked[id] = true
-			watchRanks(h, n)
-			nodes++
-		}
-	}
-	if nodes == 0 {
+	l := all[id]
+	if len(l.nodes) == 0 || slices.ContainsFunc(l.nodes, func(n *node) bool { return t.nodes[n.host] != n }) {
+		l.close(h, id)
 		delete(all, id)
+		return
+	}
+	for _, n := range l.nodes {
+		n.looked[id] = true
+		n.attend(h)
+		watchRanks(h, n)
 	}
 }
 
 // close has them counted no more where that is dear.
-func (looks) close(h *sdk.Host, t *Tunlet, id string) {
-	for _, n := range t.sorted() {
-		if n.looked[id] {
-			delete(n.looked, id)
-			n.shed(h)
-		}
+func (l *look) close(h *sdk.Host, id string) {
+	for _, n := range l.nodes {
+		delete(n.looked, id)
+		n.shed(h)
 	}
 }
 

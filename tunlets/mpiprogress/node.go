@@ -166,7 +166,7 @@ func (n *node) singles() bool {
 // changes to be taken back. Otherwise they are left alone.
 func (n *node) attend(h *sdk.Host) {
 	const rounding = 1e-9 // present is a sum of fractions
-	if n.present() > 1+rounding && !n.singles() || len(n.proposals) > 0 {
+	if n.present() > 1+rounding && !n.singles() || len(n.proposals) > 0 || len(n.looked) > 0 {
 		for _, r := range n.sorted() {
 			r.wake(h)
 		}
@@ -222,7 +222,6 @@ func (n *node) withdraw(h *sdk.Host) {
 		}
 	}
 	n.release()
-	n.shed(h)
 	n.hold = min(max(firstHold, 2*n.hold), lastHold)
 	n.until = h.Now().Add(n.hold)
 }
@@ -249,7 +248,6 @@ func (n *node) present() float64 {
 // release forgets the proposals: the ranks are as they were.
 func (n *node) release() {
 	clear(n.proposals)
-	clear(n.looked)
 	for _, r := range n.ranks {
 		r.proposal = ""
 	}
@@ -278,7 +276,6 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
 		return true
 	}
 	delete(n.proposals, c.Proposal)
-	delete(n.looked, c.Proposal)
 	for _, r := range n.ranks {
 		if r.proposal == c.Proposal {
 			r.proposal = ""

@@ -204,13 +204,13 @@ func (t *Tunlet) takeUp(h *sdk.Host, c sdk.ProposalChange) {
 		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1, scope: p.Scope}
 		n.attend(h)
 	}
-	l := &look{scope: p.Scope}
-	if l.TakeUp(c, p.Scope) {
-		t.looks[p.ID] = l
-	}
 	if len(nodes) > 1 && scopeOf(together) == p.Scope {
 		s := newSeries(together)
 		s.judges[p.ID] = true
 		t.series = append(t.series, s)
+	}
+	l := t.newLook(p.ID, p.Scope)
+	if l.TakeUp(c, p.Scope) {
+		t.looks[p.ID] = l
 	}
 }

@@ -3,6 +3,7 @@
 package mpiprogress_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -68,21 +69,32 @@ func TestKeptTogether(t *testing.T) {
 }
 
 // What several nodes had kept together is looked at by them together, where it is not counted
-// all the time.
+// all the time; also after one of them could not count for a while.
 func TestDearPointsAreLookedAtTogether(t *testing.T) {
 	h := start(t)
 	h.Mechanism, h.CostNanos = "uprobe_multi", 10_000
-	startJob(h, "a", "b")
+	job := startJob(h, "a", "b")
 	h.Run(2 * time.Second)
 	p := only(t, h, 8)
 	h.SetState(p.GetId(), attunev1.ProposalState_PROPOSAL_STATE_APPLIED, "")
 	h.SetState(p.GetId(), kept, "")
-	for range 2 {
+	values := func() int {
 		before := len(h.Objectives)
-		h.Run(time.Minute)
-		values := slices.DeleteFunc(slices.Clone(h.Objectives[before:]), func(o *attunev1.ObjectiveSample) bool { return o.GetScope() != p.GetScope() })
-		if len(values) < 12 {
-			t.Errorf("%d values of %q in a minute", len(values), p.GetScope())
+		h.Run(90 * time.Second)
+		return len(slices.DeleteFunc(slices.Clone(h.Objectives[before:]), func(o *attunev1.ObjectiveSample) bool { return o.GetScope() != p.GetScope() }))
+	}
+	off := job["b"][0]
+	h.SwitchOff(fmt.Sprintf("mpi@%d", off.Handle), off)
+	h.Run(5 * time.Second)
+	h.SwitchOn(fmt.Sprintf("mpi@%d", off.Handle), off)
+	for range 2 {
+		if n := values(); n < 12 {
+			t.Errorf("%d values of %q in 90 s", n, p.GetScope())
 		}
+	}
+	h.SetState(p.GetId(), attunev1.ProposalState_PROPOSAL_STATE_UNDONE, "it makes room")
+	h.SetState(p.GetId(), attunev1.ProposalState_PROPOSAL_STATE_APPLYING, "to be tried again")
+	if len(h.Points()) != 8 {
+		t.Errorf("points %v where a change is to be tried again", h.Points())
 	}
 }

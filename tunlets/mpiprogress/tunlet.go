@@ -94,7 +94,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 }
 
 // ProcessEnded forgets it, and with the last rank that a proposal changed that.
-func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
+func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 	n := t.ranks[end.Handle]
 	if n == nil {
 		return
@@ -104,8 +104,6 @@ func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
 	delete(n.ranks, end.Handle)
 	if id != "" && len(n.changedBy(id)) == 0 {
 		delete(n.proposals, id)
-		delete(n.looked, id)
-		n.shed(h)
 		t.dropJudged(id)
 	}
 	if len(n.ranks) == 0 {
