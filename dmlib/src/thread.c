@@ -190,8 +190,8 @@ DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
     thread->nested_head = head;
     if (++thread->nested_hits > NESTED_MAX) {
         thread->nested_hits = 0;
-        thread->limit = thread->next; /* next may be half moved */
-        thread->generation = thread->owned;
+        thread->limit = thread->next; /* next may be half moved: before another handler can jump */
+        dm_leave(thread, thread->owned);
         return true;
     }
     return false;

@@ -50,7 +50,7 @@ void hit(unsigned point, uint64_t value, uint64_t extra) {
         dm_late(point, value, extra, 0);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
@@ -67,6 +67,8 @@ int main(void) {
     dm_stub_prepare();
     dm_thread_prepare();
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        if (argc > 1 && strcmp(argv[1], tests[i].name) != 0)
+            continue;
         tests[i].run();
         printf("ok   %s\n", tests[i].name);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stands in assembly at islands and stubs does what C does, and changes nothing that
  * it should not. */
+#include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -236,6 +237,66 @@ static void check_each_step(const uint8_t *counting, const uint8_t *recording) {
     free(memory);
 }
 
+/* A handler leaves a hit by longjmp before any of its instructions, also one that finds the
+ * thread as an earlier jump left it. Whole records only are delivered afterwards, and the
+ * thread measures again. */
+static sigjmp_buf away;
+static uint64_t jump_at;
+
+static void jump_at_step(int number, siginfo_t *info, void *context) {
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    (void)number, (void)info;
+    if ((const char *)registers[REG_RIP] == call_returned)
+        registers[REG_EFL] &= ~TRAP;
+    else if (stepped.steps++ == jump_at)
+        siglongjmp(away, 1);
+}
+
+static void hit_recording(void) {
+    uint64_t value = stepped.hits++;
+    ((void (*)(uint64_t, uint64_t))(uintptr_t)stepped.recording)(value, value + 1);
+    read_ring();
+}
+
+/* False: the hit has ended before that instruction. */
+static bool leave_at(uint64_t step) {
+    stepped.steps = 0;
+    jump_at = step;
+    if (sigsetjmp(away, 1) != 0)
+        return true;
+    struct registers r = make_registers(7, TRAP);
+    call_with(&r, stepped.recording);
+    return false;
+}
+
+static void check_left_at_each_step(const uint8_t *recording, bool left_before) {
+    const struct sigaction jumps = {.sa_sigaction = jump_at_step, .sa_flags = SA_SIGINFO};
+    bool left = true;
+    stepped.recording = recording;
+    for (uint64_t at = 0; left; at++) {
+        struct attune_header *memory = make_memory(1, 1, 8);
+        struct dm_mapping m = use_memory(memory);
+        m.controls[RECORDED].word = ATTUNE_CTL_EVENT;
+        stepped.mapping = &m;
+        stepped.read = 0;
+        hit_recording();
+        if (left_before) { /* between next and head; the next hit takes it for dead */
+            dm_thread.generation = DM_BUSY;
+            dm_thread.next++;
+            dm_thread.nested_head = m.slots[0].head;
+            dm_thread.nested_hits = 1024;
+        }
+        EXPECT(sigaction(SIGTRAP, &jumps, NULL) == 0);
+        left = leave_at(at);
+        signal(SIGTRAP, SIG_DFL);
+        for (int i = 0; i < 1100; i++)
+            hit_recording();
+        EXPECT(m.slots[0].head > 60);
+        EXPECT(!left || at < 20000);
+        free(memory);
+    }
+}
+
 void test_hits(void) {
     uint8_t *island = make_island(PATCHED, DM_PATCH_ENTRY);
     uint8_t *recorder = make_island(RECORDED, DM_PATCH_ENTRY);
@@ -244,6 +305,8 @@ void test_hits(void) {
     check_exit();
     check_full_ring(island);
     check_each_step(island, recorder);
+    check_left_at_each_step(recorder, false);
+    check_left_at_each_step(recorder, true);
     munmap(island, 4096);
     munmap(recorder, 4096);
 }
