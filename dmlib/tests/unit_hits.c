@@ -237,6 +237,7 @@ static void check_each_step(const uint8_t *counting, const uint8_t *recording) {
     free(memory);
 }
 
+#ifndef __SANITIZE_THREAD__
 /* A handler leaves a hit by longjmp before any of its instructions, also one that finds the
  * thread as an earlier jump left it. Whole records only are delivered afterwards, and the
  * thread measures again. */
@@ -297,6 +298,8 @@ static void check_left_at_each_step(const uint8_t *recording, bool left_before) 
     }
 }
 
+#endif
+
 void test_hits(void) {
     uint8_t *island = make_island(PATCHED, DM_PATCH_ENTRY);
     uint8_t *recorder = make_island(RECORDED, DM_PATCH_ENTRY);
@@ -305,8 +308,10 @@ void test_hits(void) {
     check_exit();
     check_full_ring(island);
     check_each_step(island, recorder);
+#ifndef __SANITIZE_THREAD__ /* which has handlers come late, and does not let them jump */
     check_left_at_each_step(recorder, false);
     check_left_at_each_step(recorder, true);
+#endif
     munmap(island, 4096);
     munmap(recorder, 4096);
 }
