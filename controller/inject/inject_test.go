@@ -3,6 +3,7 @@
 package inject
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -42,7 +43,7 @@ func newBench(t *testing.T) *bench {
 
 // patiently has the search for a thread and the call take as long as a crowded machine needs.
 func patiently(o ExecuteOptions) ExecuteOptions {
-	o.Patience, o.Timeout = patience.Limit, patience.Limit
+	o.Patience, o.Timeout = patience.Limit, cmp.Or(o.Timeout, patience.Limit)
 	return o
 }
 
