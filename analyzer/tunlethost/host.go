@@ -138,7 +138,8 @@ func (h *Host) refuse(st *Status, err error) {
 }
 
 // Stop kills all tunlets and waits until they are gone: some milliseconds, and pipePatience
-// where a descendant holds the output of one. It may be called more than once, and after a Start that failed.
+// where a descendant holds the output of one. It may be called more than once, and after
+// a Start that failed.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	h.ended = true

@@ -27,8 +27,8 @@ const (
 	maxPending = 4 << 20
 	// retry is how often a disk that takes nothing is asked again.
 	retry = time.Second
-	// defaultClosing is how long Close waits for the disk.
-	defaultClosing = 5 * time.Second
+	// closing bounds how long Close waits for the disk.
+	closing = 5 * time.Second
 )
 
 // Options configure a Log.
@@ -41,8 +41,6 @@ type Options struct {
 	// keep is how many of those are kept; of an older one the log says that it
 	// was deleted. 0: 20.
 	keep int
-	// closing bounds how long Close waits for the disk; 0: 5 s.
-	closing time.Duration
 	// Log is told of trouble with the file, on change. May be nil.
 	Log *slog.Logger
 }
@@ -77,7 +75,6 @@ type Log struct {
 func Open(o Options) (*Log, error) {
 	o.maxBytes = cmp.Or(o.maxBytes, defaultMaxBytes)
 	o.keep = cmp.Or(o.keep, defaultKeep)
-	o.closing = cmp.Or(o.closing, defaultClosing)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	l := &Log{
 		options: o, log: o.Log.With("component", "audit"),
@@ -198,7 +195,7 @@ func (l *Log) Close() error {
 	}
 	l.mu.Unlock()
 	l.wake.Ring()
-	timer := time.NewTimer(l.options.closing)
+	timer := time.NewTimer(closing)
 	defer timer.Stop()
 	select {
 	case <-l.done:

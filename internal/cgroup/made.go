@@ -221,7 +221,7 @@ func (m *Made) Remove() error {
 const (
 	// removeTime bounds for how long processes may be forked while others are moved, or take to
 	// end: one that is ending cannot be moved any more.
-	removeTime = 15 * time.Second
+	removeTime = 5 * time.Second
 	// removePause is how long they get for it at a time.
 	removePause = time.Millisecond
 )

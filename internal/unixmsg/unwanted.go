@@ -195,11 +195,13 @@ func withoutLinger(closeAll func() error) error {
 
 // awaitEnd waits for a thread of this process that is about to end.
 func awaitEnd(tid int) {
-	for begun := time.Now(); unix.Tgkill(os.Getpid(), tid, 0) == nil; time.Sleep(20 * time.Microsecond) {
+	pause := 20 * time.Microsecond
+	for begun := time.Now(); unix.Tgkill(os.Getpid(), tid, 0) == nil; time.Sleep(pause) {
 		waited := time.Since(begun)
 		if waited < endPatience {
 			continue
 		}
+		pause = time.Millisecond // it is not to compete with what it waits for
 		if stat, err := procid.ReadThreadStat(os.Getpid(), tid); err != nil || stat.State != 'R' || waited > crowdPatience {
 			return
 		}

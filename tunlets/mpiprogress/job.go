@@ -113,7 +113,7 @@ func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 		}
 		return len(s.judges) == 0
 	})
-	if t.joint == nil || !slices.Contains(t.series, t.joint) || t.joint.shares[n] == nil {
+	if !slices.Contains(t.series, t.joint) || t.joint.shares[n] == nil {
 		t.join()
 	}
 	for _, s := range t.series {

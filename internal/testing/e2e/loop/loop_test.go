@@ -195,7 +195,7 @@ func checkMeasured(t *testing.T, r *report.Report, pid int) {
 	if len(r.Processes) != 1 || r.Processes[0].PID != pid || !r.Processes[0].Instrumented || r.Processes[0].EndedSeconds == nil {
 		t.Errorf("processes %+v, want %d, instrumented and ended", r.Processes, pid)
 	}
-	if len(r.Tunlets) != 1 || r.Tunlets[0].State != "stopped" {
+	if len(r.Tunlets) != 1 || r.Tunlets[0].State != "stopped" || r.Tunlets[0].Restarts != 0 {
 		t.Errorf("tunlets %+v, want one, stopped", r.Tunlets)
 	}
 	if r.Events.Lost != (report.Lost{}) || len(r.Remarks) != 0 || !r.Finished {
