@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// interpreterTicks is how much CPU time a program has taken before its interpreter is
-	// looked for, 0.25 s: most end before that, and what the others import is over.
-	interpreterTicks = procid.TicksPerSecond / 4
+	// defaultInterpreterTicks is how much CPU time a program has taken before its interpreter
+	// is looked for, 0.25 s: most end before that, and what the others import is over.
+	defaultInterpreterTicks = procid.TicksPerSecond / 4
 	// interpreterPause is how many rounds pass before memory is tried again that could not
 	// be read.
 	interpreterPause = 256
@@ -51,7 +51,7 @@ func (i *interpreter) read(s *Sampler, p *process, to []series.Reading) ([]serie
 	case i.skip > 0:
 		i.skip--
 		return to, nil
-	case p.ran >= interpreterTicks && !i.try(s, p.of.Program):
+	case p.ran >= s.options.interpreterTicks && !i.try(s, p.of.Program):
 		return to, nil
 	}
 	return append(to, series.Reading{ID: series.PythonGCVisits, Value: i.visits}), nil

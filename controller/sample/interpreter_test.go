@@ -4,6 +4,7 @@ package sample
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -81,11 +82,12 @@ for line in sys.stdin:
 
 func TestInterpreter(t *testing.T) {
 	target, p := mustCollect(t)
-	s := New(Options{patience: patience.Limit})
+	s := New(Options{patience: patience.Limit, interpreterTicks: math.MaxUint64}) // always young
 	defer s.Close()
 	if v, known := visits(t, s, 1, p); v != 0 || !known || p.asked > 0 {
 		t.Errorf("of a program that has just begun %v visits, %v; asked for its memory %d times", v, known, p.asked)
 	}
+	s.options.interpreterTicks = defaultInterpreterTicks
 	target.Ask(t, "run")
 	if v, known := visits(t, s, 1, p); v != 0 || !known {
 		t.Fatalf("when it is seen first %v visits, %v", v, known)

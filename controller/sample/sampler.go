@@ -44,6 +44,9 @@ type Options struct {
 	// patience is how long a round waits for memory and files of a program, which may
 	// never answer; 0: defaultPatience.
 	patience time.Duration
+	// interpreterTicks is how much CPU time a program has taken when its interpreter is
+	// looked for; 0: defaultInterpreterTicks.
+	interpreterTicks uint64
 }
 
 // Sampler samples processes.
@@ -69,6 +72,7 @@ func New(options Options) *Sampler {
 		options.statusPerRound = defaultStatusPerRound
 	}
 	options.patience = cmp.Or(options.patience, defaultPatience)
+	options.interpreterTicks = cmp.Or(options.interpreterTicks, defaultInterpreterTicks)
 	if options.cpus == 0 {
 		options.cpus, _ = procid.CPUsAllowed(os.Getpid()) // 0 where that is unknown: no thread counts as bound
 	}
