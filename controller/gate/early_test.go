@@ -46,7 +46,11 @@ func mustPrepare(t *testing.T, g shm.Geometry) (gate string, early *os.File) {
 func awaitLeft(t *testing.T, early *os.File) {
 	t.Helper()
 	poll := []unix.PollFd{{Fd: int32(early.Fd()), Events: unix.POLLIN}}
-	if n, err := unix.Poll(poll, int(patience.Limit.Milliseconds())); n != 1 {
+	n, err := 0, error(unix.EINTR) // by Go's own signals
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(poll, int(patience.Limit.Milliseconds()))
+	}
+	if n != 1 {
 		t.Fatalf("nobody left a memory file: %v", err)
 	}
 }

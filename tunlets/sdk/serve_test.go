@@ -4,6 +4,7 @@ package sdk_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,7 +120,10 @@ func startTunlet(t *testing.T, role string, stderr io.Writer) (*plugin.Client, a
 // ends waits for a process' end; a pidfd, unlike a pid, cannot mean another.
 func ends(t *testing.T, pidfd int, within time.Duration) {
 	t.Helper()
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(within.Milliseconds()))
+	n, err := 0, error(unix.EINTR) // by Go's own signals
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(within.Milliseconds()))
+	}
 	if err != nil || n != 1 {
 		t.Errorf("process lives on after %v (%v)", within, err)
 	}
