@@ -120,11 +120,17 @@ func (a *Admission) FollowProcess(ctx context.Context, process *procid.Process) 
 }
 
 // Attach brings a running process, with all that it forks, under control: it
-// is followed, and DMLib is injected into it where that is possible. The error
-// says why the process cannot even be followed. The caller calls Leave before
+// is followed, and DMLib is injected into it where that is possible, or later if it is
+// needed then. The error says why the process cannot even be followed. The caller calls Leave before
 // Close.
 func (a *Admission) Attach(ctx context.Context, pid int) (*Attached, error) {
-	return a.entering.attach(ctx, pid)
+	attached, err := a.entering.attach(ctx, pid)
+	if err == nil && attached.Later() {
+		if m := a.Members.Get(attached.handle); m != nil {
+			a.library.need(m)
+		}
+	}
+	return attached, err
 }
 
 // Hold adds a measure point that is to be in place before main. Once it can be seen,
@@ -139,7 +145,7 @@ func (a *Admission) Free() { a.early.lets() }
 func (a *Admission) Need(spec *attunev1.MeasurePoint) { a.library.needAll(spec) }
 
 // BringIn has DMLib in a process if that is possible, before ctx ends.
-func (a *Admission) BringIn(ctx context.Context, m *member.Member) { a.library.bringIn(ctx, m) }
+func (a *Admission) BringIn(ctx context.Context, m *member.Member) { _ = a.library.bringIn(ctx, m) }
 
 // Leave gives processes that DMLib was brought into their calls back, as far as they
 // come to a hook before ctx ends.

@@ -67,7 +67,7 @@ func (e *entering) attachProgram(ctx context.Context, pid int, last bool) (a *At
 	if !last && otherProgram(ctx, process) {
 		return a, true, nil
 	}
-	e.watchFromOutside(handle, a.NotInjected)
+	e.watchFromOutside(a)
 	return a, false, nil
 }
 

@@ -48,6 +48,11 @@ func (a *Attached) Refused() bool {
 	return errors.Is(a.NotInjected, inject.ErrDenied) || errors.Is(a.NotInjected, inject.ErrHeld)
 }
 
+// Later says that the process is entered when it may be, if something needs that then.
+func (a *Attached) Later() bool {
+	return a.entering.LateLibrary && errors.Is(a.NotInjected, inject.ErrForNow)
+}
+
 // slots returns all that lead to hooks.
 func (a *Attached) slots() []shm.Slot {
 	a.mu.Lock()
@@ -129,13 +134,13 @@ func (e *entering) enter(ctx context.Context, process *procid.Process, handle ui
 	return result, nil
 }
 
-// watchFromOutside takes in a process that will not come to the gate.
-func (e *entering) watchFromOutside(handle uint64, reason error) {
-	t := e.Members.Get(handle)
+// watchFromOutside takes in a process that could not be entered.
+func (e *entering) watchFromOutside(a *Attached) {
+	t, reason := e.Members.Get(a.handle), a.NotInjected
 	if t == nil {
 		return // it has ended
 	}
-	if !e.outside(t, false, reason.Error()) {
+	if !e.outside(t, a.Later(), reason.Error()) {
 		t.SetMechanism(member.MechanismDMLib, false, reason.Error())
 		e.Outbox.TellNow(t)
 	}

@@ -24,10 +24,13 @@ const (
 	// needAge is how old a process is at least when DMLib is brought into it for
 	// its measure points: for one that ends before it would not pay.
 	needAge = 500 * time.Millisecond
-	// needTries bounds the attempts, needPause follows one in vain: a process
-	// that is stopped, or whose threads all wait in the kernel, may go on.
-	needTries = 5
-	needPause = 5 * time.Second
+	// needTries bounds the attempts, needPause follows one in vain: a process whose threads
+	// all wait in the kernel may go on. One that is stopped or traced is looked at for as long
+	// as it is, first after shortPause, then after twice the pause each time up to longPause.
+	needTries  = 5
+	needPause  = 5 * time.Second
+	shortPause = time.Second
+	longPause  = time.Minute
 	// needTimeout bounds how long an action waits for DMLib, and how long a
 	// process may take to be taken in that DMLib was brought into.
 	needTimeout = 5 * time.Second
@@ -89,16 +92,23 @@ func (l *library) need(t *member.Member) {
 
 func (l *library) bringInForPoints(t *member.Member) {
 	pause := needAge - t.Age()
-	for range needTries {
+	for tries := 1; ; tries++ {
 		if !beat.Pause(l.Context, pause) || !l.wantsLibrary(t) {
 			return
 		}
-		if l.bringIn(l.Context, t) {
-			break
+		again := l.bringIn(l.Context, t)
+		if again == nil || tries >= needTries {
+			l.withoutLibrary(t)
 		}
-		pause = needPause
+		switch {
+		case errors.Is(again, inject.ErrForNow):
+			pause = min(max(shortPause, 2*pause), longPause)
+		case again == nil || tries >= needTries:
+			return
+		default:
+			pause = needPause
+		}
 	}
-	l.withoutLibrary(t)
 }
 
 // withoutLibrary has it told which points are not served where DMLib does not come.
@@ -125,37 +135,42 @@ func (l *library) wantsLibrary(t *member.Member) bool {
 	return t.Alive() && t.Memory() == nil && l.Placer.WantsLibrary(t.Handle())
 }
 
-// bringIn has DMLib in a process if that is possible, and reports whether there
-// is nothing to try any more. Of several goroutines one tries, and the others
-// wait for it.
-func (l *library) bringIn(ctx context.Context, t *member.Member) (done bool) {
+// bringIn has DMLib in a process if that is possible, and returns why it is to be tried
+// again; nil: there is nothing to try any more. Of several goroutines one tries, and the
+// others wait for it.
+func (l *library) bringIn(ctx context.Context, t *member.Member) (again error) {
 	bringing := l.entering.bringing.Of(t)
 	if !l.LateLibrary {
-		return true
+		return nil
 	}
 	select {
 	case <-bringing.once:
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 	defer func() { bringing.once <- struct{}{} }()
 	if bringing.done || t.Memory() != nil || !t.Alive() {
-		return true
+		return nil
 	}
 	err := l.enterLate(ctx, t)
 	switch {
 	case err == nil:
-		bringing.done = l.awaitMemory(ctx, t)
-	case errors.Is(err, inject.ErrNoSafePoint), errors.Is(err, inject.ErrHeld), ctx.Err() != nil:
-	default:
-		bringing.done = true
+		again = l.awaitMemory(ctx, t)
+	case passes(err) || ctx.Err() != nil:
+		again = err
 	}
-	if err != nil && t.Alive() {
+	bringing.done = again == nil
+	if err != nil && t.Alive() && t.WithoutDMLib() != err.Error() {
 		l.Log.Info("DMLib is not brought in", "pid", t.PID(), "reason", err, "again", !bringing.done)
 		t.SetMechanism(member.MechanismDMLib, false, err.Error())
 		l.Outbox.TellNow(t)
 	}
-	return bringing.done
+	return again
+}
+
+// passes says whether what DMLib could not be brought in for may be over the next time.
+func passes(err error) bool {
+	return errors.Is(err, inject.ErrForNow) || errors.Is(err, inject.ErrNoSafePoint) || errors.Is(err, inject.ErrHeld)
 }
 
 // enterLate injects DMLib into the process that a target is.
@@ -186,17 +201,17 @@ func (l *library) enterLate(ctx context.Context, t *member.Member) error {
 	return nil
 }
 
-// awaitMemory waits until a process that was entered is taken in; false if it is
+// awaitMemory waits until a process that was entered is taken in; an error if it is
 // not, as on a node that is too busy to find out about it.
-func (l *library) awaitMemory(ctx context.Context, t *member.Member) bool {
+func (l *library) awaitMemory(ctx context.Context, t *member.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, needTimeout)
 	defer cancel()
 	for t.Memory() == nil && t.Alive() {
 		if !beat.Pause(ctx, time.Millisecond) {
-			return false
+			return ctx.Err()
 		}
 	}
-	return true
+	return nil
 }
 
 // leaveEntered gives processes that DMLib was brought into their calls back, as

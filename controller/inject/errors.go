@@ -15,6 +15,7 @@ import (
 // tracer's, whose comments say what they mean.
 var (
 	ErrUnsuited    = tracer.ErrUnsuited
+	ErrForNow      = tracer.ErrForNow
 	ErrDenied      = tracer.ErrDenied
 	ErrNoSafePoint = tracer.ErrNoSafePoint
 	ErrTimeout     = tracer.ErrTimeout

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -22,8 +23,8 @@ const (
 
 // refusal is of a point that is not in the process, as it was told.
 type refusal struct {
-	spec *attunev1.MeasurePoint
-	busy bool // the process was, so that it may be served later
+	spec   *attunev1.MeasurePoint
+	passes bool // why may pass, so that it may be served later
 }
 
 // retry is when points are tried again. It is guarded by tenant.mu.
@@ -32,10 +33,10 @@ type retry struct {
 	pause   time.Duration // before the last time
 }
 
-// busyError is a refusal of all mechanisms, one of which the process was too busy for.
-type busyError struct{ error }
+// passingError is a refusal of all mechanisms, for one of which it may pass.
+type passingError struct{ error }
 
-func (busyError) Is(target error) bool { return target == proc.ErrBusy }
+func (passingError) Is(target error) bool { return target == proc.ErrBusy }
 
 // after calls again after a pause that is longer each time, unless it is about to. It
 // returns at once. The caller holds tenant.mu.
@@ -54,3 +55,7 @@ func (r *retry) after(w *work, again func()) {
 
 // isBusy says whether a point failed because the process was busy.
 func isBusy(err error) bool { return errors.Is(err, proc.ErrBusy) }
+
+// passes says whether why a point was refused may pass: its process was busy, or came to no
+// safe point, as one that is stopped.
+func passes(err error) bool { return isBusy(err) || errors.Is(err, shm.ErrNoSafePoint) }

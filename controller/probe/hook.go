@@ -95,8 +95,8 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 	if !slices.Contains(h.users[hook.Index], index) {
 		h.users[hook.Index] = append(h.users[hook.Index], index)
 	}
-	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
-	defer cancel()
+	ctx, done := h.atSafePoint(ctx)
+	defer done()
 	led, err := writer.lead(ctx, fresh)
 	for i := range led {
 		if led[i].Old == entry.hook { // a forked child is born with such slots

@@ -76,8 +76,13 @@ func ended(process Process, err error) bool {
 	return errors.Is(err, procid.ErrGone) || errors.Is(err, unix.ESRCH) || err != nil && !process.Alive()
 }
 
-// safePointTimeout bounds how long placing waits for a process to come to a hook.
-const safePointTimeout = 2 * time.Second
+const (
+	// safePointTimeout bounds how long placing waits for a process to come to a hook.
+	safePointTimeout = 2 * time.Second
+	// vainTimeout is that of what follows in a batch when it did not come: a hundred points
+	// do not wait for one that is stopped each by itself.
+	vainTimeout = 100 * time.Millisecond
+)
 
 // common is what the processes of a Placer share. It may be used from any goroutine.
 type common struct {
@@ -101,6 +106,7 @@ type batch struct {
 	images  func() ([]objfile.Image, error)
 	leftOut func() []string // of images
 	patches *sites.Batch    // nil: none was needed yet
+	vain    bool            // something has waited for a safe point, and none came
 }
 
 // begin begins a batch, and returns what ends it.
@@ -115,6 +121,21 @@ func (h *host) begin() (end func()) {
 			h.batch.patches.Close()
 		}
 		h.batch = nil
+	}
+}
+
+// atSafePoint bounds how long a point waits for a safe point, until done is called.
+func (h *host) atSafePoint(ctx context.Context) (bounded context.Context, done func()) {
+	timeout := safePointTimeout
+	if h.batch != nil && h.batch.vain {
+		timeout = vainTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, func() {
+		if h.batch != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			h.batch.vain = true
+		}
+		cancel()
 	}
 }
 

@@ -116,10 +116,14 @@ func (o *occupancy) show() {
 func (o *occupancy) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, err error) {
 	if err != nil {
 		delete(o.recalled, index)
-		o.refused[index] = refusal{spec, isBusy(err)}
-		o.log.Info("measure point refused", "point", spec.GetId(), "pid", o.process.PID(), "reason", err)
+		reason := err.Error()
+		if passes(err) {
+			reason += whyAgain
+		}
+		o.refused[index] = refusal{spec, passes(err)}
+		o.log.Info("measure point refused", "point", spec.GetId(), "pid", o.process.PID(), "reason", reason)
 		o.options.Status(&attunev1.PointStatus{
-			Point: uint32(index), Process: o.process.Handle(), State: attunev1.PointState_POINT_STATE_REFUSED, Reason: err.Error(),
+			Point: uint32(index), Process: o.process.Handle(), State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason,
 		})
 		return
 	}
@@ -140,8 +144,8 @@ func (o *occupancy) tellDegraded(index uint16) {
 	o.options.Status(o.status(index, state, p))
 }
 
-// busy lists the points, of those that are wanted, that may be served better when the
-// process is less busy.
+// busy lists the points, of those that are wanted, that may be served, or better, when the
+// process is less busy or goes on.
 func (o *occupancy) busy(wanted *points) (wishes []wish) {
 	for index, p := range o.placed {
 		if p.partly || p.busy {
@@ -149,7 +153,7 @@ func (o *occupancy) busy(wanted *points) (wishes []wish) {
 		}
 	}
 	for index, r := range o.refused {
-		if r.busy && wanted.has(index, r.spec) {
+		if r.passes && wanted.has(index, r.spec) {
 			wishes = append(wishes, wish{index: index, spec: r.spec})
 		}
 	}

@@ -33,8 +33,8 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
-	defer cancel()
+	ctx, done := q.atSafePoint(ctx)
+	defer done()
 	p := &placement{mechanism: MechanismPatch, reason: why, why: why}
 	var refused error
 	for _, f := range functions {

@@ -96,7 +96,7 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec, left
 		by = turn
 		delete(m.turns, index)
 	}
-	return m.placeUnpatched(ctx, index, spec, left, by, why.Error(), err)
+	return m.placeUnpatched(ctx, index, spec, left, by, why, err)
 }
 
 // placeInKernel places what DMLib cannot take.
@@ -111,7 +111,7 @@ func (m *mechanisms) placeInKernel(index uint16, spec *attunev1.MeasurePoint) (*
 // placeUnpatched leaves a function to the kernel, or some of what is asked for to
 // patches, where the kernel cannot either. cheaper is why nothing cheaper than patches
 // serves, patching why they do not serve all.
-func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec, left *attunev1.MeasurePoint, by byKernel, cheaper string, patching error) (*placement, error) {
+func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec, left *attunev1.MeasurePoint, by byKernel, cheaper, patching error) (*placement, error) {
 	p, err := m.uprobes.place(index, spec, by)
 	patched := patchedError{}
 	switch {
@@ -127,14 +127,14 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec, lef
 	if errors.Is(patching, patch.ErrUnpatchable) {
 		reason := why.Error()
 		if isBusy(patching) { // that passes
-			reason = cheaper
+			reason = cheaper.Error()
 		}
 		if p, err = m.patches.place(ctx, index, left, nil, reason, true); err == nil {
 			return p, nil
 		}
 	}
-	if isBusy(patching) {
-		why = busyError{fmt.Errorf("%w%s", why, whyAgain)}
+	if passes(cheaper) || passes(patching) {
+		why = passingError{why}
 	}
 	return nil, why
 }

@@ -108,8 +108,8 @@ func (t *tenant) fulfil(ctx context.Context, wishes []wish, held bool) (all bool
 	return all
 }
 
-// tryAgain has what was refused, in part or whole, because the process was busy tried
-// again, if there is any. The caller holds t.mu.
+// tryAgain has what was refused, in part or whole, for what may pass tried again, if there
+// is any. The caller holds t.mu.
 func (t *tenant) tryAgain() {
 	if len(t.busy(t.points)) == 0 {
 		t.retry.pause = 0
@@ -163,7 +163,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case errors.Is(err, errExpected):
 	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
 	case t.refused[index].spec == spec && ended(t.process, err): // the reason told is the better one
-	case t.refused[index] == refusal{spec, true} && isBusy(err): // it was told
+	case t.refused[index] == refusal{spec, true} && passes(err): // it was told
 	case err != nil:
 		t.refuse(index, spec, err)
 	default:

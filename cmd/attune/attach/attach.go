@@ -44,7 +44,8 @@ takes them back.
 A process that cannot be entered is watched from outside, and a line says why: one that
 is stopped, traced by a debugger, statically linked, under a seccomp filter that stands
 in the way, or where kernel.yama.ptrace_scope keeps others than root out. It is an error if none can even be watched so, since they are
-another user's, which needs root, or another attune controls them. Programs that the processes
+another user's, which needs root, or another attune controls them. One that was stopped or traced is
+entered when that is over, if something is to be measured or changed inside. Programs that the processes
 start by exec, and workers that cannot come to attune by themselves, are entered when
 they are half a second old: docs/reference/attach.md.
 

@@ -102,12 +102,11 @@ func stoppable(pid int) error {
 		return err
 	}
 	s.ShadowStack, s.Seccomp = false, 0 // nothing is executed in it
-	if why := refusal(s); why != "" && !ownTracer(s.Tracer) {
-		return fmt.Errorf("%w: %s", ErrUnsuited, why)
-	} else if why != "" {
+	why := refusal(s)
+	if why != nil && ownTracer(s.Tracer) {
 		return errOwnTracer
 	}
-	return nil
+	return why
 }
 
 // transferOf says which of some threads waits in a call that a stop would cut short; nil:

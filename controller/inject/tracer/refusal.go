@@ -14,6 +14,8 @@ import (
 var (
 	// ErrUnsuited says that a process must not or cannot be entered.
 	ErrUnsuited = errors.New("not injectable")
+	// ErrForNow is an ErrUnsuited of a process that may be suited later.
+	ErrForNow = fmt.Errorf("%w for now", ErrUnsuited)
 	// ErrDenied says that the kernel does not let this user do it.
 	ErrDenied = errors.New("not permitted to control the process")
 	// ErrNoSafePoint says that no thread was found at a safe place in time.
@@ -48,30 +50,30 @@ func Check(pid int) (procid.Status, error) {
 	if err != nil {
 		return s, err
 	}
-	if why := refusal(s); why != "" {
-		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
+	if why := refusal(s); why != nil {
+		return s, why
 	}
 	if same, err := procid.SharesMemory(pid, s.Parent); same && err == nil && s.Parent > 0 {
-		return s, fmt.Errorf("%w: it runs in the memory of its parent, process %d, until it executes a program (vfork)", ErrUnsuited, s.Parent)
+		return s, fmt.Errorf("%w: it runs in the memory of its parent, process %d, until it executes a program (vfork)", ErrForNow, s.Parent)
 	}
 	return s, nil
 }
 
-// refusal says why a process in this state is left alone; "" if it need not be.
-func refusal(s procid.Status) string {
+// refusal says why a process in this state is left alone; nil if it need not be.
+func refusal(s procid.Status) error {
 	switch {
 	case s.Ended():
-		return "it has ended"
+		return fmt.Errorf("%w: it has ended", ErrUnsuited)
 	case s.Tracer != 0:
-		return traced(s.Tracer)
+		return fmt.Errorf("%w: %s", ErrForNow, traced(s.Tracer))
 	case s.State == 'T' || s.State == 't':
-		return "it is stopped: continue it first (kill -CONT), it would have to run"
+		return fmt.Errorf("%w: it is stopped: continue it first (kill -CONT), it would have to run", ErrForNow)
 	case s.ShadowStack:
-		return "it has a shadow stack, on which a thread cannot be put back if this command is killed"
+		return fmt.Errorf("%w: it has a shadow stack, on which a thread cannot be put back if this command is killed", ErrUnsuited)
 	case s.Seccomp == 1:
-		return "it is in seccomp's strict mode and would be killed by the first system call of ours"
+		return fmt.Errorf("%w: it is in seccomp's strict mode and would be killed by the first system call of ours", ErrUnsuited)
 	}
-	return ""
+	return nil
 }
 
 // traced tells of a tracer, of which the kernel names a thread.

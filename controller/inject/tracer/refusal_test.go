@@ -3,6 +3,7 @@
 package tracer
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -14,20 +15,25 @@ func TestRefusals(t *testing.T) {
 		name   string
 		status procid.Status
 		want   string
+		forNow bool
 	}{
-		{"zombie", procid.Status{State: 'Z'}, "ended"},
-		{"traced", procid.Status{State: 'S', Tracer: 1 << 30}, "process 1073741824 traces it"},
-		{"stopped", procid.Status{State: 'T'}, "stopped"},
-		{"strict seccomp", procid.Status{State: 'S', Seccomp: 1}, "strict"},
-		{"with a shadow stack", procid.Status{State: 'S', ShadowStack: true}, "shadow"},
+		{"zombie", procid.Status{State: 'Z'}, "ended", false},
+		{"traced", procid.Status{State: 'S', Tracer: 1 << 30}, "process 1073741824 traces it", true},
+		{"stopped", procid.Status{State: 'T'}, "stopped", true},
+		{"strict seccomp", procid.Status{State: 'S', Seccomp: 1}, "strict", false},
+		{"with a shadow stack", procid.Status{State: 'S', ShadowStack: true}, "shadow", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := refusal(row.status); !strings.Contains(got, row.want) {
-				t.Errorf("refusal %q, want one with %q", got, row.want)
+			err := refusal(row.status)
+			if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("refusal %v, want one with %q", err, row.want)
+			}
+			if got := errors.Is(err, ErrForNow); got != row.forNow {
+				t.Errorf("for now: %v, want %v", got, row.forNow)
 			}
 		})
 	}
-	if got := refusal(procid.Status{State: 'S', Seccomp: 2}); got != "" {
-		t.Errorf("refused: %s", got)
+	if got := refusal(procid.Status{State: 'S', Seccomp: 2}); got != nil {
+		t.Errorf("refused: %v", got)
 	}
 }

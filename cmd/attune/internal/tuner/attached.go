@@ -73,7 +73,11 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 	case a.NotInjected != nil && ctx.Err() != nil: // nobody watches it any more
 		s.Log.Info("let go before it was entered", "pid", e.pid, "reason", a.NotInjected)
 	case a.NotInjected != nil:
-		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)})
+		note := fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)
+		if a.Later() {
+			note += "; when that is over it is entered, if something is to be measured or changed inside"
+		}
+		s.Out.notes([]string{note})
 		s.Log.Info("watched from outside", "pid", e.pid, "reason", a.NotInjected)
 	case a.Injection.Attempts == 0:
 		s.Out.notes([]string{"entered " + e.name}) // with the one that forked it
