@@ -79,7 +79,7 @@ type anchor struct {
 type Clock struct {
 	now    func() uint64
 	read   func() anchor
-	offset func() int64
+	offset func() time.Duration
 
 	mu    sync.Mutex
 	base  anchor // start of the stretch over which the rate is measured
@@ -90,7 +90,7 @@ type Clock struct {
 // NewClock calibrates for about 2 ms. It always works; whether its times can
 // be trusted across processors says [clock.CheckCounter].
 func NewClock() *Clock {
-	c := &Clock{now: ticks, read: readAnchor, offset: readUnixOffset}
+	c := &Clock{now: ticks, read: readAnchor, offset: clock.UnixOffset}
 	c.calibrate()
 	return c
 }
@@ -142,7 +142,7 @@ func (c *Clock) refresh() {
 }
 
 func (c *Clock) newScale(a anchor, mult uint64) *Scale {
-	return &Scale{ticks: a.ticks, nanos: a.nanos, mult: mult, unix: c.offset()}
+	return &Scale{ticks: a.ticks, nanos: a.nanos, mult: mult, unix: c.offset().Nanoseconds()}
 }
 
 // rate is nanoseconds per tick between two anchors, 32.32; 1 where it cannot
@@ -174,10 +174,4 @@ func readAnchor() anchor {
 		}
 	}
 	return best
-}
-
-func readUnixOffset() int64 {
-	before := clock.Monotonic().Nanoseconds()
-	now := time.Now().UnixNano()
-	return now - before - (clock.Monotonic().Nanoseconds()-before)/2
 }

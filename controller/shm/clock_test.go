@@ -46,7 +46,7 @@ func (m *machine) read() anchor {
 }
 
 func (m *machine) clock() *Clock {
-	c := &Clock{now: m.ticks, read: m.read, offset: func() int64 { return 1e18 }}
+	c := &Clock{now: m.ticks, read: m.read, offset: func() time.Duration { return 1e18 }}
 	c.calibrate()
 	return c
 }

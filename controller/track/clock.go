@@ -3,7 +3,6 @@
 package track
 
 import (
-	"math"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/clock"
@@ -13,27 +12,12 @@ import (
 // monotonic is the clock of the kernel's events, in nanoseconds.
 func monotonic() uint64 { return uint64(clock.Monotonic()) }
 
-// Two clocks are read as one if no more time than together passes meanwhile, or at the best of
-// some tries: a thread may have to wait for a CPU in between.
-const (
-	together = 20 * time.Microsecond
-	tries    = 10
-)
-
 // unixNano is the time of day at a time of the monotonic clock; now for 0.
 func unixNano(at uint64) int64 {
 	if at == 0 {
 		return time.Now().UnixNano()
 	}
-	best, unix := time.Duration(math.MaxInt64), int64(0)
-	for n := 0; n < tries && best > together; n++ {
-		before := monotonic()
-		now := time.Now().UnixNano()
-		if passed := time.Duration(monotonic() - before); passed < best {
-			best, unix = passed, now-int64(before-at)
-		}
-	}
-	return unix
+	return int64(at) + clock.UnixOffset().Nanoseconds()
 }
 
 // beforeStart says whether a time of the monotonic clock, in nanoseconds, lies

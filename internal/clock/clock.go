@@ -7,6 +7,7 @@ package clock
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,24 @@ func SinceBoot() time.Duration { return read(unix.CLOCK_BOOTTIME) }
 // Monotonic is SinceBoot without suspended time: the clock of the kernel's events and of
 // package time, which hides the number.
 func Monotonic() time.Duration { return read(unix.CLOCK_MONOTONIC) }
+
+// UnixOffset is what to add to a time of Monotonic for the time since 1970. It is as exact as the
+// best of some readings of both clocks: a thread may have to wait for a CPU in between.
+func UnixOffset() (offset time.Duration) {
+	const (
+		together = 20 * time.Microsecond // good enough
+		tries    = 10
+	)
+	best := time.Duration(math.MaxInt64)
+	for n := 0; n < tries && best > together; n++ {
+		before := Monotonic()
+		now := time.Duration(time.Now().UnixNano())
+		if passed := Monotonic() - before; passed < best {
+			best, offset = passed, now-before-passed/2
+		}
+	}
+	return offset
+}
 
 // Thread is the CPU time of the calling thread: a goroutine that compares two locks its
 // thread.
