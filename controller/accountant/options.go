@@ -56,6 +56,8 @@ type Options struct {
 	// with readers.Argument. helperPatience is how long it may take for more than its walk; 0: 5 s.
 	helper         []string
 	helperPatience time.Duration
+	// Likewise, freeTime is the CPU time of looks that keeps no next one away; 0: defaultFreeTime.
+	freeTime time.Duration
 }
 
 // needsBytes says whether a look is to see what threads read and wrote.

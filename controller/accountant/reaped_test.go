@@ -130,7 +130,8 @@ func TestWaitedForLate(t *testing.T) {
 func TestFirstThreadEnds(t *testing.T) {
 	ends := targets.Build(t, "testdata/first_ends.c", "-O2", "-pthread")
 	for _, beside := range []bool{false, true} {
-		a, exit := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Beside: beside}, "sh", "-c", `"$0"; exit 5`, ends)
+		options := Options{WithoutKernel: true, NoGroup: true, Beside: beside, freeTime: time.Hour} // it ends soon
+		a, exit := mustRun(t, options, "sh", "-c", `"$0"; exit 5`, ends)
 		if a.Processes.Total == nil {
 			t.Skip("no process connector here: ", a.Missing)
 		}

@@ -18,8 +18,8 @@ import (
 // as far from the one before, up to the period: short programs are seen too.
 const firstSample = time.Millisecond
 
-// freeTime is the CPU time of the first looks, which take longest, that keeps no next one away.
-const freeTime = 30 * time.Millisecond
+// defaultFreeTime is the CPU time of the first looks, which take longest, that keeps no next one away.
+const defaultFreeTime = 30 * time.Millisecond
 
 // sampler looks at the living processes again and again.
 type sampler struct {
@@ -51,7 +51,7 @@ func (s *sampler) run(ctx context.Context) {
 	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	free := freeTime
+	free := cmp.Or(s.options.freeTime, defaultFreeTime)
 	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {
 		select {
 		case <-ctx.Done():

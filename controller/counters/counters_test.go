@@ -155,6 +155,9 @@ func TestThreads(t *testing.T) {
 	if latest.TID == target.PID || latest.StartTicks == 0 || m.counters.descriptors < 2*len(software()) {
 		t.Errorf("the thread: %+v, %d descriptors", latest, m.counters.descriptors)
 	}
+	if err := target.Say("end"); err != nil {
+		t.Fatal(err)
+	}
 	patience.Until(t, "the end of the thread, which is told of with its last counts", func() bool {
 		rows, _ := m.read()
 		if len(rows.Items) == 2 {

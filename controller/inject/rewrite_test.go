@@ -166,13 +166,13 @@ func TestRewriteSeveral(t *testing.T) {
 // Many threads are held together, too many are refused before any is stopped.
 func TestRewriteManyThreads(t *testing.T) {
 	r := startRewritten(t)
-	r.Ask(t, "sleep 300")
+	r.Ask(t, "sleep 100")
 	result := r.exchange(t, "value", codeOfValue, otherCode)
 	t.Logf("%d threads were stopped for %v, in try %d", result.Threads, result.Stopped, result.Tries)
-	if result.Threads != 301 {
-		t.Errorf("%d threads were held, want 301", result.Threads)
+	if result.Threads != 101 {
+		t.Errorf("%d threads were held, want 101", result.Threads)
 	}
-	r.Ask(t, "sleep 1700")
+	r.Ask(t, "sleep 1900")
 	result, err := Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, "value"), From: otherCode, To: codeOfValue})
 	if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "2001 threads") || result.Stopped != 0 {
 		t.Errorf("%+v, %v", result, err)

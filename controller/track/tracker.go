@@ -22,7 +22,7 @@ import (
 const queued = 256
 
 // lastEvents bounds how long the end waits for a source that ends.
-const lastEvents = 500 * time.Millisecond
+const lastEvents = 2 * time.Second
 
 // Tracker follows the processes of one job. See the package's comment on
 // goroutines.

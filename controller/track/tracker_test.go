@@ -101,7 +101,7 @@ func TestLastProcessesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := mustStart(t, "true")
-	const count = 200 // twice that is more than the queue holds
+	const count = 140 // twice that is more than the queue holds
 	for n := range count {
 		source.last = append(source.last,
 			track.Event{Kind: track.Fork, PID: goneA + n, Parent: j.pid(), Time: now()},

@@ -22,10 +22,11 @@ import (
 type helper struct {
 	command *exec.Cmd
 	held    *procid.Process
-	in      *os.File // what it is asked
-	out     *os.File // what it answers
-	used    bool     // it has answered before
-	nobody  bool     // its user is nobody
+	in      *os.File      // what it is asked
+	out     *os.File      // what it answers
+	used    bool          // it has answered before
+	nobody  bool          // its user is nobody
+	starved time.Duration // at most, for want of a processor
 }
 
 // startHelper runs the command of the options as a helper.
@@ -40,7 +41,7 @@ func startHelper(options Options) (_ *helper, err error) {
 		return nil, errors.Join(err, in.Close())
 	}
 	defer answers.Close()
-	h := &helper{command: exec.Command(options.Command[0], options.Command[1:]...), in: in, out: out}
+	h := &helper{command: exec.Command(options.Command[0], options.Command[1:]...), in: in, out: out, starved: options.mostStarved}
 	h.command.Stdin, h.command.Stdout = questions, answers
 	// One processor is enough for one question at a time.
 	h.command.Env = append(os.Environ(), "GOMAXPROCS=1")
@@ -105,9 +106,6 @@ func (h *helper) ask(ctx context.Context, asked request, patience time.Duration)
 	return answer, err
 }
 
-// mostStarved bounds how long a helper may wait for a processor.
-const mostStarved = time.Minute
-
 // limit calls over when the helper has had its time. When stop has returned over is not
 // called any more.
 func (h *helper) limit(patience time.Duration, over func()) (stop func()) {
@@ -133,7 +131,7 @@ func (h *helper) spend(ctx context.Context, patience time.Duration) bool {
 	}
 	for began := time.Now(); beat.Pause(ctx, patience); {
 		computed, err := procid.CPUTime(pid)
-		if err != nil || computed-before >= patience || time.Since(began) >= mostStarved {
+		if err != nil || computed-before >= patience || time.Since(began) >= h.starved {
 			return true
 		}
 		if runnable, err := procid.Runnable(pid); err != nil || !runnable {

@@ -56,6 +56,9 @@ type Options struct {
 	Own bool
 	// Log may be nil.
 	Log *slog.Logger
+
+	// Of tests: mostStarved bounds how long a helper may wait for a processor; 0: a minute.
+	mostStarved time.Duration
 }
 
 // withDefaults completes the options.
@@ -63,6 +66,7 @@ func (o Options) withDefaults() Options {
 	if o.Command == nil {
 		o.Command = []string{"/proc/self/exe", Argument}
 	}
+	o.mostStarved = cmp.Or(o.mostStarved, time.Minute)
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
 	}

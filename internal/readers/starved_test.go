@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestStarvedHelper: one that waits for a processor does not hang, and its user is not
@@ -41,7 +42,7 @@ func TestStarvedHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	const short = time.Second // a third of what the answer takes
-	p, _ := mustPool(t, Options{Command: append(on, "nice", "-n", "19", program, Argument), Patience: short})
+	p, _ := mustPool(t, Options{Command: append(on, "nice", "-n", "19", program, Argument), Patience: short, mostStarved: patience.Limit})
 	if _, err := burn().Ask(t.Context(), p, harmless, 30*time.Millisecond); err != nil || len(p.Refused()) != 0 {
 		t.Fatalf("error %v, refused %v", err, p.Refused())
 	}

@@ -85,9 +85,11 @@ func TestCloseIsBounded(t *testing.T) {
 	}
 	binary := mustCompile(t, "target.c")
 	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
+	u.detacher.begin(1) // more than the probe's, which may be out by then
 	if err := u.Close(); !errors.Is(err, ErrDetaching) {
 		t.Errorf("closed with %v", err)
 	}
+	u.detacher.end()
 	<-u.detacher.settled()
 	if u.Lost() != 0 || u.NextInterval() != nil {
 		t.Error("a closed one is not quiet")

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a thread that computes for a while, for each line that it reads. */
+/* Starts a thread that computes, at one line that it reads, and has it end at the next. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
-static volatile unsigned long work;
+static atomic_int computes;
 
 static void *compute(void *arg) {
-    for (unsigned i = 0; i < 200000000; i++)
-        work += i;
+    while (atomic_load_explicit(&computes, memory_order_relaxed))
+        ;
     return arg;
 }
 
@@ -16,7 +17,8 @@ int main(void) {
     puts("ready");
     fflush(stdout);
     for (int c; (c = getchar()) != EOF;)
-        if (c == '\n' && pthread_create(&thread, NULL, compute, NULL) == 0)
+        if (c == '\n' && !atomic_fetch_xor(&computes, 1) &&
+            pthread_create(&thread, NULL, compute, NULL) == 0)
             pthread_detach(thread);
     return 0;
 }
