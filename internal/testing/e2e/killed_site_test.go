@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,6 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
-	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/packaging/systemd"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -47,10 +47,8 @@ func startServices(t *testing.T) *services {
 	files.Write(t, s.path("policy.yaml"), "service:\n  - mode: tune\n    users: [root]\n", 0o600)
 	s.startAnalyzer()
 	s.startNode()
-	storm := targets.Build(t, workloads+"malloc_storm.c")
-	s.register(storm)
-	s.program = exec.Command(storm, "600")
-	s.program.Env = append(os.Environ(), mapped)
+	s.register("python3*", "--args", regexp.QuoteMeta(s.path("faults")), "--objective", "faults=less file:"+s.path("faults")+":^faults ([0-9]+)")
+	s.program = exec.Command("/usr/bin/python3", "-c", faults, "600", s.path("faults"))
 	if err := s.program.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +104,10 @@ func (s *services) session(args ...string) ([]byte, error) {
 }
 
 // register registers a program as soon as the Analyzer answers.
-func (s *services) register(program string) {
+func (s *services) register(program string, flags ...string) {
 	s.t.Helper()
 	s.until("registered", func() bool {
-		_, err := s.session("start", "--app", program, "--tunlet", "malloc")
+		_, err := s.session(slices.Concat([]string{"start", "--app", program, "--tunlet", "malloc"}, flags)...)
 		return err == nil
 	})
 }

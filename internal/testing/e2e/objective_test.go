@@ -12,20 +12,6 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 )
 
-// faults makes the C library give memory back and fetch it again, all the time, and writes how many
-// page faults each piece of work takes to a file. Nobody but the machine makes it slower or faster.
-const faults = `
-import resource, sys, time
-end, log, before = time.monotonic() + float(sys.argv[1]), open(sys.argv[2], "w", buffering=1), 0
-while time.monotonic() < end:
-    for _ in range(5):
-        blocks = [bytearray(1_000_000) for _ in range(4)]
-        del blocks
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    print("faults", faults - before + 100, file=log)
-    before = faults
-`
-
 // What the malloc tunlet changes makes memory cheaper, by its own objective. Who wants page
 // faults gets the change undone, who wants none keeps it, by their own.
 func TestOwnersObjectiveOutranks(t *testing.T) {

@@ -19,6 +19,20 @@ const workloads = "../../../bench/workloads/"
 // that DMLib's entry leaves there leaves nothing to tune.
 const mapped = "MALLOC_MMAP_THRESHOLD_=131072"
 
+// faults makes the C library give memory back and fetch it again, all the time, and writes how many
+// page faults each piece of work takes to a file: however busy the machine is, the change that the malloc tunlet makes has them go.
+const faults = `
+import resource, sys, time
+end, log, before = time.monotonic() + float(sys.argv[1]), open(sys.argv[2], "w", buffering=1), 0
+while time.monotonic() < end:
+    for _ in range(5):
+        blocks = [bytearray(1_000_000) for _ in range(4)]
+        del blocks
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    print("faults", faults - before + 100, file=log)
+    before = faults
+`
+
 // rate reads what a workload printed about itself.
 func rate(t *testing.T, stdout string) float64 {
 	t.Helper()
