@@ -75,16 +75,22 @@ func TestTooMuchMemory(t *testing.T) {
 	if adj, err := os.ReadFile("/proc/" + strconv.Itoa(pidOf(tn)) + "/oom_score_adj"); err != nil || strings.TrimSpace(string(adj)) != killFirst {
 		t.Errorf("oom_score_adj %q, %v", adj, err)
 	}
-	// It may be ended before it has answered, and its connection closed.
-	if _, err := tn.Service().Tick(context.Background(), &attunev1.TickRequest{}); err != nil && status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled {
-		t.Error(err)
-	}
+	tick(t, tn)
 	if g := receive(t, o.gone); !strings.Contains(g.reason, "MB of memory, of 100") {
 		t.Errorf("gone %+v", g)
 	}
 	st := eventually(t, h, func(st *Status) bool { return st.GetState() == StateQuarantined })
 	if st.GetRestarts() != 0 || !strings.Contains(st.GetReason(), "memory") || st.GetPeakResidentBytes() < 100e6 {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// tick has a tunlet take what it may not. It may be ended before it has answered, and its
+// connection closed.
+func tick(t *testing.T, tn *Tunlet) {
+	t.Helper()
+	if _, err := tn.Service().Tick(context.Background(), &attunev1.TickRequest{}); err != nil && status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled {
+		t.Error(err)
 	}
 }
 
@@ -99,10 +105,7 @@ func TestTooMuchCPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Stop()
-	tn := receive(t, o.ready)
-	if _, err := tn.Service().Tick(context.Background(), &attunev1.TickRequest{}); err != nil {
-		t.Error(err)
-	}
+	tick(t, receive(t, o.ready))
 	if g := receive(t, o.gone); !strings.Contains(g.reason, "% of a core over") {
 		t.Errorf("gone %+v", g)
 	}

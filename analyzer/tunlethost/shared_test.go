@@ -321,9 +321,25 @@ func TestProcessDoesNotStart(t *testing.T) {
 func TestSharedProcessTakesTooMuch(t *testing.T) {
 	limits := Limits{CPU: 0.05, CPUWindow: time.Second} // a crowded machine gives it little
 	s := newSite(t, limits)
-	bad := s.session("spin")
-	go func() { _, _ = bad.tick(t.Context()) }()
-	if g := receive(t, bad.gone); !strings.Contains(g.reason, "the process that the tunlets share: it took more than a tunlet may") {
+	o := newObserver()
+	h := New(s.opts, o)
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Stop)
+	go func() { // unless its start has taken as much
+		spins := &sharer{observer: o}
+		select {
+		case spins.tunlet = <-o.ready:
+		case <-t.Context().Done():
+			return
+		}
+		_, _ = spins.tunlet.Service().ApplicationStarted(t.Context(), &attunev1.ApplicationStartedRequest{
+			Application: &attunev1.Application{SessionId: "s", Command: []string{"spin"}},
+		})
+		_, _ = spins.tick(t.Context())
+	}()
+	if g := receive(t, o.gone); !strings.Contains(g.reason, "the process that the tunlets share: it took more than a tunlet may") {
 		t.Errorf("gone %+v", g)
 	}
 }

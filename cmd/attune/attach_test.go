@@ -176,7 +176,7 @@ func TestAttachOutlivesWhoWasNamed(t *testing.T) {
 // those that wait for their turn are not tried any more, and no line speaks of those that were.
 func TestSwitchedOffWhileItAttaches(t *testing.T) {
 	ownSwitch(t)
-	many := runtime.NumCPU() + 10 // more than are entered at a time
+	many := runtime.NumCPU() + 30 // more than are entered until it is switched off
 	program := targets.Build(t, "testdata/vforks.c")
 	got := shell(t, fmt.Sprintf(`for i in $(seq %d); do %s & pids="$pids $!"; done
 		for p in $pids; do until pgrep -P $p >/dev/null; do sleep 0.01; done; done

@@ -33,9 +33,7 @@ func TestNamesOfOthers(t *testing.T) {
 		cmd := exec.Command(link, "1000")
 		cmd.Args[0] = "titled" // so that only its memory has the name
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		mustExecute(t, cmd)
 		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	}
 	start(0)

@@ -41,9 +41,7 @@ func TestNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(link, "100")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustExecute(t, cmd)
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	for _, pattern := range []string{"procs-test-sleeper", "procs-test-*"} {
 		if pids, err := Named(pattern); err != nil || !slices.Equal(pids, []int{cmd.Process.Pid}) {

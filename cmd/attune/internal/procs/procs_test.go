@@ -4,6 +4,7 @@ package procs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,22 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/testing/files"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
+
+// mustExecute starts a command, and waits until the kernel shows what it executes: Start returns
+// a moment earlier.
+func mustExecute(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the program", func() bool {
+		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+		return err == nil && len(words) > 0
+	})
+}
 
 // TestOwnProcessThatCannotBeDumped: users are not told to be who they are.
 func TestOwnProcessThatCannotBeDumped(t *testing.T) {

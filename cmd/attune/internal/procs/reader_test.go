@@ -28,9 +28,7 @@ func TestReader(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "sleep")
 	files.Write(t, own, content, 0o700)
 	cmd := exec.Command(own, "100")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustExecute(t, cmd)
 	end := func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
 	t.Cleanup(end)
 	look := NewReader()

@@ -16,11 +16,12 @@ import (
 )
 
 // The program does a round, naps for so many microseconds, and so on. slow is
-// what it naps at first, fast what the tunlet proposes.
+// what it naps at first, fast what the tunlet proposes: so much less that it does many more
+// rounds also where it has to wait for a CPU after each.
 const (
 	programName = "paced"
 	variable    = "pace"
-	slow, fast  = 5000, 100
+	slow, fast  = 20_000, 100
 )
 
 // programText is the program. It begins to work when it is told so, and tells
@@ -109,7 +110,7 @@ func (*tunlet) Describe() sdk.Description {
 		Knobs:     []sdk.Knob{{Name: knob, Action: sdk.SetVariable(programName, variable, 4, sdk.Value{}), Description: "microseconds of a nap", Min: sdk.Int(1), Max: sdk.Int(slow)}},
 		MaxTries:  1,
 		Wake: []sdk.Wake{{
-			Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: 20}}, Lasting: 100 * time.Millisecond, Averaged: true,
+			Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: 5}}, Lasting: 100 * time.Millisecond, Averaged: true,
 		}},
 	}
 }
