@@ -23,7 +23,10 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 		t.from, t.lull = now, now
 		return Ruling{}, nil
 	}
-	t.add(next, o.Lower)
+	if t.add(next, o.Lower); t.short() {
+		t.lengthen(now)
+		return Ruling{Do: ChangeSides}, nil
+	}
 	return t.decide(o, now)
 }
 

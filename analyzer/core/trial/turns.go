@@ -24,7 +24,7 @@ type turns struct {
 	last     turn          // the latest complete one
 	compared []pair        // one for each switch so far
 	within   []float64     // how far the halves of a turn differ, as a ratio of at least 1
-	same     []stretches   // those halves
+	same     []stretches   // those halves, of turns on either side in turn
 	half     int           // samples that half a turn has at least
 	hold     int           // do not decide before so many pairs
 	number   int           // of the present turn, from 0
@@ -79,6 +79,7 @@ func newTurns(now time.Duration, before, points []point, kept bool, judged *Judg
 const (
 	samplesPerBurst = 6
 	maxBurst        = 8
+	longestHalf     = samplesPerBurst * maxBurst
 )
 
 // burst returns how many samples have to be joined for progress to be seen in
@@ -90,6 +91,41 @@ func burst(points []point) int {
 		n *= 2
 	}
 	return n
+}
+
+// slowTurns is how many turns of a side have to begin otherwise than they end until they are
+// taken to be too short.
+const slowTurns = 3
+
+// short reports whether turns are too short for one of the sides: in the latest ones it ended far
+// from how it had begun, each time in the same direction, and the other did not. What it does
+// takes its time, as to fill memory again that the other side gave back.
+func (t *turns) short() bool {
+	latest := t.same[max(0, len(t.same)-2*slowTurns):]
+	if len(latest) < 2*slowTurns || t.half >= longestHalf {
+		return false
+	}
+	moves := func(side int) bool {
+		rises, falls := 0, 0
+		for n := side; n < len(latest); n += 2 {
+			first, second := latest[n].first.rate(), latest[n].second.rate()
+			if second > plainGain*first {
+				rises++
+			}
+			if first > plainGain*second {
+				falls++
+			}
+		}
+		return max(rises, falls) == slowTurns
+	}
+	return moves(0) != moves(1)
+}
+
+// lengthen begins anew with longer turns: what short ones have compared says nothing.
+func (t *turns) lengthen(now time.Duration) {
+	t.half = min(2*t.half, longestHalf)
+	t.began, t.last, t.compared, t.within, t.same = now, turn{}, nil, nil, nil
+	t.off, t.in, t.seen, t.without = sum{}, sum{}, nil, nil
 }
 
 // changeSides begins the next turn, of the other side.
