@@ -23,7 +23,7 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 		t.from, t.lull = now, now
 		return Ruling{}, nil
 	}
-	if t.add(next, o.Lower); t.short() {
+	if t.add(next, o.Lower); now < t.deadline(o) && t.short() {
 		t.lengthen(now)
 		return Ruling{Do: ChangeSides}, nil
 	}

@@ -94,17 +94,17 @@ func burst(points []point) int {
 }
 
 // slowTurns is how many turns of a side have to begin otherwise than they end until they are
-// taken to be too short.
-const slowTurns = 3
+// taken to be too short, and earlyTurns in how many of both that shows: later ones do so by chance.
+const slowTurns, earlyTurns = 3, 12
 
 // short reports whether turns are too short for one of the sides: in the latest ones it ended far
 // from how it had begun, each time in the same direction, and the other did not. What it does
 // takes its time, as to fill memory again that the other side gave back.
 func (t *turns) short() bool {
-	latest := t.same[max(0, len(t.same)-2*slowTurns):]
-	if len(latest) < 2*slowTurns || t.half >= longestHalf {
+	if len(t.same) < 2*slowTurns || len(t.same) > earlyTurns || t.half >= longestHalf {
 		return false
 	}
+	latest := t.same[len(t.same)-2*slowTurns:]
 	moves := func(side int) bool {
 		rises, falls := 0, 0
 		for n := side; n < len(latest); n += 2 {
@@ -124,7 +124,7 @@ func (t *turns) short() bool {
 // lengthen begins anew with longer turns: what short ones have compared says nothing.
 func (t *turns) lengthen(now time.Duration) {
 	t.half = min(2*t.half, longestHalf)
-	t.began, t.last, t.compared, t.within, t.same = now, turn{}, nil, nil, nil
+	t.began, t.hold, t.last, t.compared, t.within, t.same = now, 0, turn{}, nil, nil, nil
 	t.off, t.in, t.seen, t.without = sum{}, sum{}, nil, nil
 }
 
