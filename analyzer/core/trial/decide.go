@@ -23,11 +23,14 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 		t.from, t.lull = now, now
 		return Ruling{}, nil
 	}
-	if t.add(next, o.Lower); now < t.deadline(o) && t.short() {
-		t.lengthen(now)
+	t.add(next, o.Lower)
+	half := t.longer(o)
+	ruling, j := t.decide(o, now)
+	if half > 0 && now < t.deadline(o) && (ruling.Do == ChangeSides || ruling.Do == AskToUndo || ruling.Do == DropIt) {
+		t.lengthen(half, now)
 		return Ruling{Do: ChangeSides}, nil
 	}
-	return t.decide(o, now)
+	return ruling, j
 }
 
 // spent reports whether a turn whose time is over has had it: after a lull it begins anew, as

@@ -29,7 +29,7 @@ const (
 	// fairGain, modestGain, largeGain and plainGain are gains that fewer and fewer
 	// comparisons prove; their inverses are losses.
 	fairGain, modestGain, largeGain, plainGain = 1.15, 1.3, 1.5, 2
-	// turnsTimeout bounds the time that a change is judged in turns.
+	// turnsTimeout bounds the time that a change is judged in turns of one length.
 	turnsTimeout = 60 * time.Second
 	// maxWaits bounds how often a tunlet may answer WAIT.
 	maxWaits = 3

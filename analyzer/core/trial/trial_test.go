@@ -61,50 +61,6 @@ func (r *run) takeTurns(ruling Ruling, off, on float64) Ruling {
 	return ruling
 }
 
-// A change whose effect takes more than a turn to come is given longer ones, whether it does good
-// or harm, and whichever side it is that takes its time.
-func TestEffectThatTakesItsTime(t *testing.T) {
-	for name, c := range map[string]struct {
-		off, on func(sample int) float64 // of a turn
-		want    Action
-	}{
-		"good, in the end":            {func(n int) float64 { return 240 * float64((n+1)%20/19) }, after(26, 5, 5000), AskToKeep},
-		"bad, in the end":             {after(0, 0, 100), after(8, 100, 20), UndoIt},
-		"good, until it is long gone": {after(8, 100, 20), after(0, 0, 100), AskToKeep},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := begun(0, false)
-			r.turns = newTurns(r.now, nil, r.objective.before(0, r.now, 20), false, nil, r.objective)
-			ruling := Ruling{Do: ChangeSides}
-			for turns := 0; ruling.Do == ChangeSides && turns < 60; turns++ {
-				speed := c.off
-				if inForce, _ := r.ChangeSides(); inForce {
-					speed = c.on
-				}
-				r.Resume(r.now)
-				ruling = Ruling{}
-				for n := 0; ruling.Do == LookOn; n++ {
-					r.goOn(1, speed(n))
-					ruling = r.Look(r.objective, r.now, false)
-				}
-			}
-			if ruling.Do != c.want {
-				t.Errorf("%+v after %v: %s", ruling, r.now, r.Judgement.Text())
-			}
-		})
-	}
-}
-
-// after is a speed from a sample on, and that before.
-func after(sample int, before, speed float64) func(int) float64 {
-	return func(n int) float64 {
-		if n < sample {
-			return before
-		}
-		return speed
-	}
-}
-
 // What fewer processes achieve is compared with what more did in turns, or where there are none not at all.
 func TestFewerProcesses(t *testing.T) {
 	for apart, want := range map[bool]Action{false: ChangeSides, true: DropIt} {

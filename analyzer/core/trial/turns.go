@@ -38,7 +38,9 @@ type turns struct {
 	proven  string
 	off, in sum     // what was seen without and with the change
 	seen    []point // of both
-	without []point // of the latest turn without it
+	// everOff and everIn are that of all turns, also of those that were too short.
+	everOff, everIn sum
+	without         []point // of the latest turn without it
 }
 
 // turn is a complete turn of a change.
@@ -79,7 +81,8 @@ func newTurns(now time.Duration, before, points []point, kept bool, judged *Judg
 const (
 	samplesPerBurst = 6
 	maxBurst        = 8
-	longestHalf     = samplesPerBurst * maxBurst
+	// longestHalf is how many samples half a turn has at most.
+	longestHalf = samplesPerBurst * maxBurst
 )
 
 // burst returns how many samples have to be joined for progress to be seen in
@@ -91,41 +94,6 @@ func burst(points []point) int {
 		n *= 2
 	}
 	return n
-}
-
-// slowTurns is how many turns of a side have to begin otherwise than they end until they are
-// taken to be too short, and earlyTurns in how many of both that shows: later ones do so by chance.
-const slowTurns, earlyTurns = 3, 12
-
-// short reports whether turns are too short for one of the sides: in the latest ones it ended far
-// from how it had begun, each time in the same direction, and the other did not. What it does
-// takes its time, as to fill memory again that the other side gave back.
-func (t *turns) short() bool {
-	if len(t.same) < 2*slowTurns || len(t.same) > earlyTurns || t.half >= longestHalf {
-		return false
-	}
-	latest := t.same[len(t.same)-2*slowTurns:]
-	moves := func(side int) bool {
-		rises, falls := 0, 0
-		for n := side; n < len(latest); n += 2 {
-			first, second := latest[n].first.rate(), latest[n].second.rate()
-			if second > plainGain*first {
-				rises++
-			}
-			if first > plainGain*second {
-				falls++
-			}
-		}
-		return max(rises, falls) == slowTurns
-	}
-	return moves(0) != moves(1)
-}
-
-// lengthen begins anew with longer turns: what short ones have compared says nothing.
-func (t *turns) lengthen(now time.Duration) {
-	t.half = min(2*t.half, longestHalf)
-	t.began, t.hold, t.last, t.compared, t.within, t.same = now, 0, turn{}, nil, nil, nil
-	t.off, t.in, t.seen, t.without = sum{}, sum{}, nil, nil
 }
 
 // changeSides begins the next turn, of the other side.
@@ -150,9 +118,9 @@ func (t *turns) postpone(by time.Duration) {
 // side did. It says nothing: an application between two phases looks the same.
 func (t *turns) silent(points []point) bool {
 	if t.on {
-		return t.in.lull(points)
+		return t.everIn.lull(points)
 	}
-	return t.off.lull(points)
+	return t.everOff.lull(points)
 }
 
 // counting reports whether what happened is counted: there is too little of it on one
@@ -214,10 +182,10 @@ func (t *turns) compare(a, b []point, lower bool, alpha float64) pair {
 func (t *turns) note(of turn) {
 	t.seen = append(t.seen, of.points...)
 	if of.on {
-		t.in = t.in.add(sumOf(of.points))
+		t.in, t.everIn = t.in.add(sumOf(of.points)), t.everIn.add(sumOf(of.points))
 		return
 	}
-	t.off = t.off.add(sumOf(of.points))
+	t.off, t.everOff = t.off.add(sumOf(of.points)), t.everOff.add(sumOf(of.points))
 	t.without = of.points
 }
 
