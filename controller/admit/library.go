@@ -92,23 +92,24 @@ func (l *library) need(t *member.Member) {
 
 func (l *library) bringInForPoints(t *member.Member) {
 	pause := needAge - t.Age()
-	for tries := 1; ; tries++ {
+	for tries := 0; tries < needTries; {
 		if !beat.Pause(l.Context, pause) || !l.wantsLibrary(t) {
 			return
 		}
 		again := l.bringIn(l.Context, t)
-		if again == nil || tries >= needTries {
-			l.withoutLibrary(t)
-		}
 		switch {
-		case errors.Is(again, inject.ErrForNow):
-			pause = min(max(shortPause, 2*pause), longPause)
-		case again == nil || tries >= needTries:
+		case again == nil:
+			l.withoutLibrary(t)
 			return
+		case errors.Is(again, inject.ErrForNow):
+			l.withoutLibrary(t) // until it comes
+			pause = min(max(shortPause, 2*pause), longPause)
 		default:
+			tries++
 			pause = needPause
 		}
 	}
+	l.withoutLibrary(t)
 }
 
 // withoutLibrary has it told which points are not served where DMLib does not come.

@@ -6,15 +6,17 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
-	// firstPause lies before a point is tried again whose process was busy, twice as
-	// long before each time after, up to lastPause: all threads stand still at each.
+	// firstPause lies before a point is tried again whose process was busy or stood still, twice
+	// as long before each time after, up to lastPause: all threads stand still at each.
 	firstPause = time.Second
 	lastPause  = time.Minute
 	// whyAgain is added to the reason.
@@ -38,19 +40,29 @@ type passingError struct{ error }
 
 func (passingError) Is(target error) bool { return target == proc.ErrBusy }
 
-// after calls again after a pause that is longer each time, unless it is about to. It
-// returns at once. The caller holds tenant.mu.
-func (r *retry) after(w *work, again func()) {
+// after calls again after a pause that is longer each time, and when the process does not stand
+// still, unless it is about to. It returns at once. The caller holds tenant.mu.
+func (r *retry) after(w *work, process Process, again func()) {
 	if r.waiting {
 		return
 	}
 	r.waiting, r.pause = true, min(max(firstPause, 2*r.pause), lastPause)
 	pause := r.pause
 	w.begin(func() {
-		if beat.Pause(w.ctx, pause) {
-			again()
+		for beat.Pause(w.ctx, pause) {
+			if !stands(process) {
+				again()
+				return
+			}
+			pause = min(2*pause, lastPause)
 		}
 	})
+}
+
+// stands says whether a process is stopped, and comes to no safe point until it goes on.
+func stands(process Process) bool {
+	stat, err := procid.ReadStat(process.PID())
+	return err == nil && (stat.State == 'T' || stat.State == 't')
 }
 
 // isBusy says whether a point failed because the process was busy.
@@ -58,4 +70,6 @@ func isBusy(err error) bool { return errors.Is(err, proc.ErrBusy) }
 
 // passes says whether why a point was refused may pass: its process was busy, or came to no
 // safe point, as one that is stopped.
-func passes(err error) bool { return isBusy(err) || errors.Is(err, shm.ErrNoSafePoint) }
+func passes(err error) bool {
+	return isBusy(err) || errors.Is(err, shm.ErrNoSafePoint) || errors.Is(err, inject.ErrForNow)
+}

@@ -44,8 +44,8 @@ func (s *stubs) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 	p := &placement{mechanism: MechanismGOT, reason: reason, captured: captures}
 	p.reckon(spec)
 	writer := slotWriterOf(s.process).inGate(ctx, held)
-	ctx, done := s.atSafePoint(ctx)
-	defer done()
+	ctx, cancel := s.atSafePoint(ctx)
+	defer cancel()
 	if err := s.redirectAll(ctx, delivery, writer, wanted, p); err != nil {
 		s.takeBack(context.WithoutCancel(ctx), before, writer, p)
 		return nil, err

@@ -95,9 +95,10 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 	if !slices.Contains(h.users[hook.Index], index) {
 		h.users[hook.Index] = append(h.users[hook.Index], index)
 	}
-	ctx, done := h.atSafePoint(ctx)
-	defer done()
+	ctx, cancel := h.atSafePoint(ctx)
+	defer cancel()
 	led, err := writer.lead(ctx, fresh)
+	h.learn(err)
 	for i := range led {
 		if led[i].Old == entry.hook { // a forked child is born with such slots
 			led[i].Old = entry.behind

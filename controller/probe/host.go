@@ -124,18 +124,18 @@ func (h *host) begin() (end func()) {
 	}
 }
 
-// atSafePoint bounds how long a point waits for a safe point, until done is called.
-func (h *host) atSafePoint(ctx context.Context) (bounded context.Context, done func()) {
-	timeout := safePointTimeout
+// atSafePoint bounds how long a point waits for a safe point.
+func (h *host) atSafePoint(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.batch != nil && h.batch.vain {
-		timeout = vainTimeout
+		return context.WithTimeout(ctx, vainTimeout)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	return ctx, func() {
-		if h.batch != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			h.batch.vain = true
-		}
-		cancel()
+	return context.WithTimeout(ctx, safePointTimeout)
+}
+
+// learn notes of an error whether a point has waited for a safe point in vain.
+func (h *host) learn(err error) {
+	if h.batch != nil && errors.Is(err, shm.ErrNoSafePoint) {
+		h.batch.vain = true
 	}
 }
 

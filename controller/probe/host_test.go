@@ -3,9 +3,13 @@
 package probe
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/attune-hpc/attune/controller/shm"
 )
 
 // Of a batch the first that waits for a process that does not come waits long, and the
@@ -13,23 +17,21 @@ import (
 func TestBatchWaitsOnceInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{batch: new(batch)}
-		wait := func() time.Duration {
+		for i, one := range []struct {
+			err  error // of the point before
+			want time.Duration
+		}{
+			{nil, safePointTimeout}, {errors.New("no such function"), safePointTimeout},
+			{fmt.Errorf("a slot: %w", shm.ErrNoSafePoint), vainTimeout}, {nil, vainTimeout},
+		} {
+			h.learn(one.err)
 			began := time.Now()
-			ctx, done := h.atSafePoint(t.Context())
-			defer done()
+			ctx, cancel := h.atSafePoint(t.Context())
 			<-ctx.Done()
-			return time.Since(began)
-		}
-		_, inTime := h.atSafePoint(t.Context())
-		inTime()
-		for i, want := range []time.Duration{safePointTimeout, vainTimeout, vainTimeout} {
-			if got := wait(); got != want {
-				t.Errorf("wait %d: %v, want %v", i, got, want)
+			cancel()
+			if got := time.Since(began); got != one.want {
+				t.Errorf("wait %d: %v, want %v", i, got, one.want)
 			}
-		}
-		h.batch = new(batch)
-		if got := wait(); got != safePointTimeout {
-			t.Errorf("in the next batch %v, want %v", got, safePointTimeout)
 		}
 	})
 }

@@ -33,8 +33,8 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 	if err != nil {
 		return nil, err
 	}
-	ctx, done := q.atSafePoint(ctx)
-	defer done()
+	ctx, cancel := q.atSafePoint(ctx)
+	defer cancel()
 	p := &placement{mechanism: MechanismPatch, reason: why, why: why}
 	var refused error
 	for _, f := range functions {
@@ -52,7 +52,7 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 		return nil, refused
 	}
 	if refused != nil {
-		p.reason, p.partly = refused.Error(), isBusy(refused)
+		p.reason, p.partly = refused.Error(), passes(refused)
 	}
 	if p.partly {
 		p.reason += whyAgain

@@ -88,6 +88,7 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec, left
 		why = err
 	}
 	p, err := m.patches.place(ctx, index, left, nil, why.Error(), false)
+	m.learn(errors.Join(why, err))
 	if err == nil || ended(m.process, err) {
 		return p, err
 	}
@@ -133,7 +134,7 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec, lef
 			return p, nil
 		}
 	}
-	if passes(cheaper) || passes(patching) {
+	if passes(cheaper) || passes(patching) || passes(err) {
 		why = passingError{why}
 	}
 	return nil, why

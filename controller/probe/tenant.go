@@ -115,7 +115,7 @@ func (t *tenant) tryAgain() {
 		t.retry.pause = 0
 		return
 	}
-	t.retry.after(t.work, func() {
+	t.retry.after(t.work, t.process, func() {
 		t.mu.Lock()
 		t.retry.waiting = false
 		wishes, recalls := t.busy(t.points), t.recallBusy()

@@ -169,7 +169,7 @@ func (t *Thread) interrupt(deadline time.Time) error {
 		}
 		if s.event == eventStop {
 			if s.signal != unix.SIGTRAP {
-				return fmt.Errorf("%w: it is being stopped by signal %d", ErrUnsuited, s.signal)
+				return fmt.Errorf("%w: it is being stopped by signal %d", ErrForNow, s.signal)
 			}
 			return nil
 		}

@@ -90,15 +90,15 @@ func Lost(err error) bool {
 	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrInterrupted) || errors.Is(err, ErrDied)
 }
 
-// deniedError explains a ptrace or an access to memory that was refused.
-// ErrInterrupted if that was because the thread is ending.
+// deniedError explains a ptrace or an access to memory that was refused: ErrInterrupted if that
+// was because the thread is ending, ErrForNow if somebody else traces it.
 func deniedError(tid int, err error) error {
 	s, e := procid.ReadStatus(tid)
 	switch {
 	case e != nil || s.Ended():
 		return ErrInterrupted
 	case s.Tracer != 0:
-		return fmt.Errorf("%w: %s", ErrDenied, traced(s.Tracer))
+		return fmt.Errorf("%w: %s", ErrForNow, traced(s.Tracer))
 	}
 	return fmt.Errorf("%w: thread %d: %w: %s", ErrDenied, tid, err, procid.Barrier(tid))
 }

@@ -73,11 +73,7 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 	case a.NotInjected != nil && ctx.Err() != nil: // nobody watches it any more
 		s.Log.Info("let go before it was entered", "pid", e.pid, "reason", a.NotInjected)
 	case a.NotInjected != nil:
-		note := fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)
-		if a.Later() {
-			note += "; when that is over it is entered, if something is to be measured or changed inside"
-		}
-		s.Out.notes([]string{note})
+		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside%s: %v", e.name, howLong(a), a.NotInjected)})
 		s.Log.Info("watched from outside", "pid", e.pid, "reason", a.NotInjected)
 	case a.Injection.Attempts == 0:
 		s.Out.notes([]string{"entered " + e.name}) // with the one that forked it
@@ -87,6 +83,14 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 			"stopped", a.Injection.Stopped, "loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	}
 	return a, err
+}
+
+// howLong says for how long a process is watched from outside.
+func howLong(a *controller.Attached) string {
+	if a.Later() {
+		return " until it can be entered"
+	}
+	return " only"
 }
 
 // namedProcesses are those that AttachAll was given.
