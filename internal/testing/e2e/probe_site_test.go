@@ -35,7 +35,7 @@ func TestProbeAtASite(t *testing.T) {
 	probe("add", pid, point)
 	patience.Until(t, "the point to be placed", func() bool {
 		got := probe("list")
-		return strings.Contains(got, "%1") && strings.Contains(got, "malloc_storm") && strings.Contains(got, "placed")
+		return strings.Contains(got, "%1") && strings.Contains(got, "python3") && strings.Contains(got, "placed")
 	})
 	at := []string{"--analyzer", "unix:" + s.path("analyzer-run/analyzer.sock"), "--session"}
 	for _, row := range []struct {
