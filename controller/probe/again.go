@@ -62,7 +62,7 @@ func (r *retry) after(w *work, process Process, again func()) {
 // stands says whether a process is stopped, and comes to no safe point until it goes on.
 func stands(process Process) bool {
 	stat, err := procid.ReadStat(process.PID())
-	return err == nil && (stat.State == 'T' || stat.State == 't')
+	return err == nil && (stat.State == 'T' || stat.State == 't') && process.Alive() // else it is another's pid
 }
 
 // isBusy says whether a point failed because the process was busy.

@@ -22,7 +22,7 @@ func TestEffectThatTakesItsTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := begun(0, false)
 			r.turns = newTurns(r.now, nil, r.objective.before(0, r.now, 20), false, nil, r.objective)
-			ruling := Ruling{Do: ChangeSides}
+			half, ruling := r.turns.half, Ruling{Do: ChangeSides}
 			for turns := 0; ruling.Do == ChangeSides && turns < 60; turns++ {
 				speed := c.off
 				if inForce, _ := r.ChangeSides(); inForce {
@@ -35,8 +35,8 @@ func TestEffectThatTakesItsTime(t *testing.T) {
 					ruling = r.Look(r.objective, r.now, false)
 				}
 			}
-			if ruling.Do != c.want {
-				t.Errorf("%+v after %v: %s", ruling, r.now, r.Judgement.Text())
+			if ruling.Do != c.want || r.turns.half <= half {
+				t.Errorf("%+v after %v, half turns of %d and %d samples: %s", ruling, r.now, half, r.turns.half, r.Judgement.Text())
 			}
 		})
 	}

@@ -20,7 +20,8 @@ const workloads = "../../../bench/workloads/"
 const mapped = "MALLOC_MMAP_THRESHOLD_=131072"
 
 // faults makes the C library give memory back and fetch it again, all the time, and writes how many
-// page faults each piece of work takes to a file: however busy the machine is, the change that the malloc tunlet makes has them go.
+// page faults each piece of work takes to a file: however busy the machine is, the change that the
+// malloc tunlet makes has them go.
 const faults = `
 import resource, sys, time
 end, log, before = time.monotonic() + float(sys.argv[1]), open(sys.argv[2], "w", buffering=1), 0
